@@ -3,8 +3,8 @@ package latchkey
 import (
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 )
 
 // LockOption configures a lock: the New of packages rlock, fairlock, spinlock, rwlock and redlock takes it. A
@@ -19,7 +19,7 @@ import (
 // which names the option.
 type LockOption interface{ lockOption }
 
-type lockOption = grant.Option
+type lockOption = terms.Option
 
 // SharedOption is an option of clients and of locks. That of a lock counts for the lock.
 type SharedOption interface {
@@ -40,25 +40,25 @@ type lease time.Duration
 
 func (d lease) SetClient(o *session.Options) { o.Lease = time.Duration(d) }
 
-func (d lease) SetLock(o *grant.Options) { grant.WithLease(time.Duration(d)).SetLock(o) }
+func (d lease) SetLock(o *terms.Options) { terms.WithLease(time.Duration(d)).SetLock(o) }
 
 // WithFixedLease makes holds last d at most: they are not renewed beyond that, and after d they are lost.
 // From 10 ms to 24 h (of a redlock from 100 ms). Readers with it share no entry of their process.
-func WithFixedLease(d time.Duration) LockOption { return grant.WithFixedLease(d) }
+func WithFixedLease(d time.Duration) LockOption { return terms.WithFixedLease(d) }
 
 // WithMinHold keeps the lock taken for d from when it was acquired: an Unlock before that leaves the rest as
 // a lease that nobody renews. It is for a job that must not run twice although the clocks of its processes
 // differ. More than 0, up to 24 h, and not longer than a fixed lease or longest hold; default: none. A
 // redlock has no such option. Readers with it share no entry of their process. After an Attach it counts from
 // that; what is detached lasts for the time of the Detach alone.
-func WithMinHold(d time.Duration) LockOption { return grant.WithMinHold(d) }
+func WithMinHold(d time.Duration) LockOption { return terms.WithMinHold(d) }
 
 // WithMaxHold ends the renewal early enough that a hold is lost d after it was acquired at the latest. At
 // least 10 ms; default: none. Readers with it share no entry of their process.
-func WithMaxHold(d time.Duration) LockOption { return grant.WithMaxHold(d) }
+func WithMaxHold(d time.Duration) LockOption { return terms.WithMaxHold(d) }
 
 // WithoutReentry makes attempts return [ErrReentered] at once when their context holds the lock already.
-func WithoutReentry() LockOption { return grant.WithoutReentry() }
+func WithoutReentry() LockOption { return terms.WithoutReentry() }
 
 // WithDeadlockCheck makes a wait end with [ErrDeadlock] when it can never end: its context is derived from
 // that of a hold, and somebody waits for that hold's lock while holding this one, or one that leads here over
@@ -77,4 +77,4 @@ func WithoutReentry() LockOption { return grant.WithoutReentry() }
 //   - more than 32 waits.
 //
 // See also [Client.Deadlocks].
-func WithDeadlockCheck() LockOption { return grant.WithDeadlockCheck() }
+func WithDeadlockCheck() LockOption { return terms.WithDeadlockCheck() }

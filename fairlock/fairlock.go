@@ -20,6 +20,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 )
 
 // Lock is what [New] returns. Its methods are those of every lock: see [latchkey.Lock].
@@ -32,7 +33,7 @@ type Option = latchkey.LockOption
 // Redis: 1 to 1024 bytes, with balanced braces, of which the first pair is not empty. New returns
 // ErrInvalid for other names, a nil client, options out of range, and those that are another package's.
 func New(c *latchkey.Client, name string, opts ...Option) (*Lock, error) {
-	l, err := lock.New((*session.Handle)(c).Client(), name, false, grant.Chosen("fairlock", grant.Shared, opts))
+	l, err := lock.New((*session.Handle)(c).Client(), name, false, terms.Chosen("fairlock", terms.OptionsCommon, opts))
 	return (*Lock)(l), err
 }
 

@@ -24,30 +24,29 @@ type answer struct {
 	err    error
 }
 
-// elsewhere is a server that an attempt does not ask: its caller stands in the queue there. The zero value is
-// none.
-type elsewhere struct {
-	server int  // it
-	is     bool // there is one
-	taken  bool // others have it there, as it says
+// skipped is the server that an attempt does not ask, because its caller already stands in the queue there; nil:
+// it asks all.
+type skipped struct {
+	server int
+	busy   bool // others have the lock there, as the server says
 }
 
 // attempt takes the lock on a majority, or on none.
-func (w *ways) attempt(waits context.Context, but elsewhere) (*quorum, error) {
+func (w *ways) attempt(waits context.Context, skip *skipped) (*quorum, error) {
 	if w.isClosed() {
 		return nil, fail.ErrClosed
 	}
 	w.propose(time.Now())
-	return w.complete(waits, w.newQuorum(), 0, but)
+	return w.complete(waits, w.newQuorum(), 0, skip)
 }
 
 // complete takes the lock on a majority, of which q may have a part already, or gives back what there is. It
 // is bounded: by the command timeout, and by half of the lease, so that what it takes is worth something.
 // token is the one that all servers are to give; 0: their next one.
-func (w *ways) complete(waits context.Context, q *quorum, token int64, but elsewhere) (*quorum, error) {
+func (w *ways) complete(waits context.Context, q *quorum, token int64, skip *skipped) (*quorum, error) {
 	ctx, cancel := context.WithTimeout(waits, min(w.Client().Options.CommandTimeout, w.servers[0].Lease()/2))
 	defer cancel()
-	asked, err := w.ask(ctx, q, token, but)
+	asked, err := w.ask(ctx, q, token, skip)
 	cancel() // those that are still asked give back what they take
 	if others := q.withoutOthers(); len(others) > 0 {
 		releaseAll(context.Background(), others, grant.Quietly)
@@ -130,16 +129,16 @@ func (a *asking) well(w *ways) (n int) {
 // ask asks a majority side by side, those first that are not known to be away. Where one of them fails
 // another one is asked, and all others when one is slow. It returns when a majority has granted, or none
 // can.
-func (w *ways) ask(ctx context.Context, q *quorum, token int64, but elsewhere) (a *asking, err error) {
+func (w *ways) ask(ctx context.Context, q *quorum, token int64, skip *skipped) (a *asking, err error) {
 	a = &asking{answers: make(chan answer, len(w.servers)), unheard: make([]bool, len(w.servers))}
 	failed := failures{servers: len(w.servers), majority: w.majority}
 	var waiting []int
 	for _, i := range w.order() {
 		switch {
 		case q.parts[i] != nil:
-		case but.is && i == but.server && but.taken:
+		case skip != nil && i == skip.server && skip.busy:
 			failed.taken++
-		case but.is && i == but.server:
+		case skip != nil && i == skip.server:
 			failed.silent++
 		default:
 			a.unheard[i] = true

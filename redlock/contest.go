@@ -71,7 +71,7 @@ func (c *contest) run() (*quorum, error) {
 		if inTurn {
 			q, err = c.awaitTurn()
 		} else {
-			q, err = c.try(elsewhere{})
+			q, err = c.try(nil)
 		}
 		switch {
 		case err == nil:
@@ -108,8 +108,8 @@ func (c *contest) coordinator() int {
 }
 
 // try asks a majority now.
-func (c *contest) try(but elsewhere) (*quorum, error) {
-	q, err := c.ways.attempt(c.attempt.Waits, but)
+func (c *contest) try(skip *skipped) (*quorum, error) {
+	q, err := c.ways.attempt(c.attempt.Waits, skip)
 	return q, c.note(err)
 }
 
@@ -131,7 +131,7 @@ func (c *contest) awaitTurn() (*quorum, error) {
 	w, waits := c.ways, c.attempt.Waits
 	server := c.coordinator()
 	if server < 0 {
-		return c.try(elsewhere{})
+		return c.try(nil)
 	}
 	p := w.standAt(waits, server)
 	if w.astray.Load() {
@@ -147,7 +147,7 @@ func (c *contest) awaitTurn() (*quorum, error) {
 				return nil, c.refused(server)
 			}
 			w.astray.Store(false)
-			q, err := w.complete(waits, p.quorum, w.proposal(server, got.part), elsewhere{})
+			q, err := w.complete(waits, p.quorum, w.proposal(server, got.part), nil)
 			return q, c.note(err)
 		case <-p.queued:
 			p.queued = nil
@@ -168,7 +168,7 @@ func (c *contest) awaitTurn() (*quorum, error) {
 			p.leave()
 			return nil, c.unsaid()
 		}
-		q, err := c.try(elsewhere{server: server, is: true, taken: w.queued[server].InQueue() > 0})
+		q, err := c.try(&skipped{server: server, busy: w.queued[server].InQueue() > 0})
 		if err == nil || final(err) {
 			p.leave()
 			w.astray.Store(err == nil)

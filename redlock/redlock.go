@@ -64,6 +64,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 )
 
 // Lock is what [New] returns. Its methods are those of every lock: see [latchkey.Lock]. A context that
@@ -83,7 +84,7 @@ type Option = latchkey.LockOption
 // counts, attempts that do not wait return ErrUnavailable. It needs the permission to call INFO, and a server
 // that tells its uptime there: the embedded one of miniredis does not, and never counts. A name is known for
 // a day. From 1 s to 24 h; default: every server counts at once.
-func WithUptime(d time.Duration) Option { return grant.WithUptime(d) }
+func WithUptime(d time.Duration) Option { return terms.WithUptime(d) }
 
 // minServers is the least number of which a majority survives the loss of one.
 const minServers = 3
@@ -111,7 +112,7 @@ func newWays(clients []*latchkey.Client, name string, opts []Option) (*ways, err
 	if len(clients) < minServers {
 		return nil, fail.Wrap(name, fail.Invalid("a majority needs at least %d servers, not %d", minServers, len(clients)))
 	}
-	o := grant.Chosen("redlock", grant.Shared&^(grant.MinHold|grant.Deadlocks)|grant.Uptime, opts)
+	o := terms.Chosen("redlock", terms.OptionsCommon&^(terms.OptionMinHold|terms.OptionDeadlocks)|terms.OptionUptime, opts)
 	uptime, given := o.Uptime()
 	if given && (uptime < time.Second || uptime > session.MaxLease) {
 		return nil, fail.Wrap(name, fail.Invalid("the uptime must be from %v to %v, not %v", time.Second, session.MaxLease, uptime))
@@ -154,7 +155,7 @@ func newWays(clients []*latchkey.Client, name string, opts []Option) (*ways, err
 
 // queuedAs is a primitive whose waiters are queued, but that is otherwise the polled one; nil where grants do
 // not reach the client.
-func queuedAs(c *session.Client, polled *grant.Primitive, name string, o grant.Options) (*grant.Primitive, error) {
+func queuedAs(c *session.Client, polled *grant.Primitive, name string, o terms.Options) (*grant.Primitive, error) {
 	if c.Options.WithoutPubSub {
 		return nil, nil //nolint:nilnil // it polls
 	}

@@ -92,7 +92,7 @@ func (w *ways) acquire(a grant.Attempt, contends func()) (*quorum, error) {
 		if away := w.knownOutage(); away != nil {
 			return nil, fail.Wrap(w.name, away)
 		}
-		q, err := w.attempt(a.Waits, elsewhere{})
+		q, err := w.attempt(a.Waits, nil)
 		if err != nil {
 			return nil, w.failed(a, err)
 		}

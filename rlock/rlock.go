@@ -27,6 +27,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 )
 
 // Lock is what [New] returns. Its methods are those of every lock: see [latchkey.Lock].
@@ -41,12 +42,12 @@ type Option = latchkey.LockOption
 // get it four spans after this process got the lock. A longer budget means fewer commands, a shorter one
 // less waiting for the others. From 1 to 5000 holds and up to a second; default: 32 holds and 5 ms. For none
 // see [WithoutLocalHandOff]. Among locks of one name, the budget of the one that is next in line counts.
-func WithBudget(holds int, span time.Duration) Option { return grant.WithBudget(holds, span) }
+func WithBudget(holds int, span time.Duration) Option { return terms.WithBudget(holds, span) }
 
 // WithoutLocalHandOff has every hold go through Redis: an Unlock gives the lock back, also when other
 // goroutines of this process wait. It excludes
 // [WithLinger]. Of this and [WithBudget] the last counts.
-func WithoutLocalHandOff() Option { return grant.WithoutLocalHandOff() }
+func WithoutLocalHandOff() Option { return terms.WithoutLocalHandOff() }
 
 // WithLinger has a lock that was unlocked stay with this process for up to d, as long as nobody else wants
 // it. To take it again then costs no command. It is for a lock that one process takes again and again, and
@@ -69,13 +70,13 @@ func WithoutLocalHandOff() Option { return grant.WithoutLocalHandOff() }
 // with [latchkey.WithMinHold], [latchkey.WithMaxHold] or [latchkey.WithFixedLease], nor what package multilock took together with
 // others in one script. [WithoutLocalHandOff] excludes it. Another lock of the name on this client takes what
 // lingers as well; it lingers on if that lock has the option too.
-func WithLinger(d time.Duration) Option { return grant.WithLinger(d) }
+func WithLinger(d time.Duration) Option { return terms.WithLinger(d) }
 
 // New returns the lock of a name. It does no I/O. The name, after the client's key prefix, is a key in
 // Redis: 1 to 1024 bytes, with balanced braces, of which the first pair is not empty. New returns
 // ErrInvalid for other names, a nil client, options out of range, and those that are another package's.
 func New(c *latchkey.Client, name string, opts ...Option) (*Lock, error) {
-	l, err := lock.New((*session.Handle)(c).Client(), name, true, grant.Chosen("rlock", grant.Shared|grant.Budget|grant.HandOff|grant.Linger, opts))
+	l, err := lock.New((*session.Handle)(c).Client(), name, true, terms.Chosen("rlock", terms.OptionsCommon|terms.OptionBudget|terms.OptionHandOff|terms.OptionLinger, opts))
 	return (*Lock)(l), err
 }
 

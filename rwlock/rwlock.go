@@ -61,6 +61,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 )
 
 // ErrUpgrade says that the context of a read hold was given to the write half. The attempt would wait for its
@@ -77,11 +78,11 @@ type Option = latchkey.LockOption
 // package rlock. Of readers it concerns those that join others of this process while a writer waits. From 1
 // to 5000 holds and up to a second; default: 32 holds and 5 ms. Those that stood in line when their process
 // was granted the lock do not count. For none see [WithoutLocalHandOff].
-func WithBudget(holds int, span time.Duration) Option { return grant.WithBudget(holds, span) }
+func WithBudget(holds int, span time.Duration) Option { return terms.WithBudget(holds, span) }
 
 // WithoutLocalHandOff has every write hold go through Redis, and no other reader join while a writer waits.
 // Of this and [WithBudget] the last counts.
-func WithoutLocalHandOff() Option { return grant.WithoutLocalHandOff() }
+func WithoutLocalHandOff() Option { return terms.WithoutLocalHandOff() }
 
 // Lock is a read-write lock of one name. Any number of goroutines share it. Two of one name on one client are
 // the same lock. Its methods are safe for concurrent use. There is no usable zero value: see [New].
@@ -90,7 +91,7 @@ type Lock struct{ read, write *lock.Lock }
 // New returns the read-write lock of a name. It does no I/O. The name is as for package rlock. New returns
 // ErrInvalid for other names, a nil client, options out of range, and those that are another package's.
 func New(c *latchkey.Client, name string, opts ...Option) (*Lock, error) {
-	o := grant.Chosen("rwlock", grant.Shared|grant.Budget|grant.HandOff, opts)
+	o := terms.Chosen("rwlock", terms.OptionsCommon|terms.OptionBudget|terms.OptionHandOff, opts)
 	p, err := grant.NewPrimitive((*session.Handle)(c).Client(), kind, name, o)
 	if err != nil {
 		return nil, err

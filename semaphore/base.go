@@ -6,6 +6,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 )
 
 // base is what [Semaphore] and [Counting] have in common: a name, how its permits are acquired, and the
@@ -19,7 +20,7 @@ func newBase(c *latchkey.Client, kind *grant.Kind, name string, o settings) (b b
 	if o.capacity != nil && (*o.capacity < 1 || *o.capacity > MaxCapacity) {
 		return b, fail.Wrap(name, fail.Invalid("the capacity must be from 1 to %d, not %d", MaxCapacity, *o.capacity))
 	}
-	terms := grant.Chosen("semaphore", grant.Every, append([]grant.Option{o.passing()}, o.leases...))
+	terms := terms.Chosen("semaphore", terms.OptionsAll, append([]terms.Option{o.passing()}, o.leases...))
 	if b.p, err = grant.NewPrimitive((*session.Handle)(c).Client(), kind, name, terms); err != nil {
 		return b, err
 	}

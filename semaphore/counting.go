@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 )
 
 // Counting is a plain counter of permits, as Redisson's RSemaphore. Nobody owns a permit, there is no
@@ -43,7 +44,7 @@ func NewCounting(c *latchkey.Client, name string, opts ...Option) (*Counting, er
 		return nil, fail.Wrap(name, fail.Invalid("a counting semaphore does not wait for replicas"))
 	}
 	// The lease ends nothing, as no permit has one. It only must not be over while a reply is on its way.
-	o.leases = []grant.Option{grant.WithLease(session.MaxLease)}
+	o.leases = []terms.Option{terms.WithLease(session.MaxLease)}
 	b, err := newBase(c, plain, name, o)
 	if err != nil {
 		return nil, err

@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/terms"
 )
 
 // Yielding is what a semaphore does without options, with another budget.
 func Yielding(holds int, span time.Duration) Option {
-	return func(o *settings) { o.budget = grant.WithYielding(holds, span) }
+	return func(o *settings) { o.budget = terms.WithYielding(holds, span) }
 }
 
 // RedeclareAfter sets how long the client believes that Redis has a capacity, until the test ends.

@@ -3,8 +3,8 @@ package semaphore
 import (
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/terms"
 )
 
 // Option configures a semaphore.
@@ -33,13 +33,13 @@ func WithCapacity(n int) Option { return func(o *settings) { o.capacity = &n } }
 // process that was killed come back after the lease at the latest. From 10 ms to 24 h; default: the
 // client's. Excludes [WithFixedLease].
 func WithLease(d time.Duration) Option {
-	return func(o *settings) { o.leases = append(o.leases, grant.WithLease(d)) }
+	return func(o *settings) { o.leases = append(o.leases, terms.WithLease(d)) }
 }
 
 // WithFixedLease makes holds last d at most: they are not renewed, and after d they are lost. From 10 ms to
 // 24 h.
 func WithFixedLease(d time.Duration) Option {
-	return func(o *settings) { o.leases = append(o.leases, grant.WithFixedLease(d)) }
+	return func(o *settings) { o.leases = append(o.leases, terms.WithFixedLease(d)) }
 }
 
 // WithOvertaking lets requests that fit pass the first in the queue when that does not fit. It makes
@@ -75,33 +75,33 @@ func WithWaitForInit() Option { return func(o *settings) { o.demand.Unset = true
 // [WithWaitForCapacity]: nobody passes the first in a line. Who stands in it learns as the first that there
 // are too few permits ([ErrCapacity]). What it means for tokens is at [Permits.Token].
 func WithBudget(holds int, span time.Duration) Option {
-	return func(o *settings) { o.budget, o.passes = grant.WithBudget(holds, span), true }
+	return func(o *settings) { o.budget, o.passes = terms.WithBudget(holds, span), true }
 }
 
 // WithoutLocalHandOff has every request queue in Redis, in the order in which Redis received them, and every
 // release go there. Of this and [WithBudget] the last counts.
 func WithoutLocalHandOff() Option {
-	return func(o *settings) { o.budget, o.passes = grant.WithoutLocalHandOff(), false }
+	return func(o *settings) { o.budget, o.passes = terms.WithoutLocalHandOff(), false }
 }
 
 // settings are what the options set. Zero values mean that the option was not given.
 type settings struct {
-	leases   []grant.Option
-	budget   grant.Option
+	leases   []terms.Option
+	budget   terms.Option
 	passes   bool // budget is one within which permits are passed on
 	capacity *int
 	demand   lua.Demand // but for the number
 }
 
 // passing is how far permits are passed on inside the process.
-func (s *settings) passing() grant.Option {
+func (s *settings) passing() terms.Option {
 	switch {
 	case s.budget != nil:
 		return s.budget
 	case s.demand.Pass || s.demand.Grow: // nobody passes the first in a line
-		return grant.WithoutLocalHandOff()
+		return terms.WithoutLocalHandOff()
 	default:
-		return grant.WithYielding(grant.DefaultBudgetHolds, grant.DefaultBudgetTime)
+		return terms.WithYielding(terms.DefaultBudgetHolds, terms.DefaultBudgetTime)
 	}
 }
 

@@ -39,6 +39,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 )
 
 // Lock is what [New] returns. Its methods are those of every lock: see [latchkey.Lock]. Where they speak of
@@ -52,12 +53,12 @@ type Option = latchkey.LockOption
 // up to twice as much after each further one, but never more than last. first is at least 100 µs, last at
 // least first and at most a minute. Default: 1 ms and 128 ms. Shorter pauses hand over sooner, and cost Redis
 // more.
-func WithBackoff(first, last time.Duration) Option { return grant.WithPolling(first, last) }
+func WithBackoff(first, last time.Duration) Option { return terms.WithPolling(first, last) }
 
 // New returns the lock of a name. It does no I/O. The name is as for package rlock. New returns ErrInvalid
 // for other names, a nil client, options out of range, and those that are another package's.
 func New(c *latchkey.Client, name string, opts ...Option) (*Lock, error) {
-	o := grant.Chosen("spinlock", grant.Shared|grant.Backoff, opts)
+	o := terms.Chosen("spinlock", terms.OptionsCommon|terms.OptionBackoff, opts)
 	l, err := lock.New((*session.Handle)(c).Client(), name, false, o.Polling())
 	return (*Lock)(l), err
 }

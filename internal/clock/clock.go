@@ -121,8 +121,8 @@ func (c *Clock) At(moment time.Time) int64 {
 	return ahead + sinceEpoch(moment)
 }
 
-// reckoned is for how long the clock is reckoned after an answer told it. So a client that asks again and
-// again hears of a jump that much later than if each answer told it.
+// reckoned is for how long after a reading the client computes the server's time itself. It sends that time, and
+// the script does not call TIME. So the client notices a jump of the clock that much later.
 const reckoned = 100 * time.Millisecond
 
 // Reckon returns what the clock shows now, or less, as long as that was heard a moment ago; otherwise 0.

@@ -67,7 +67,7 @@ func (p *Primitive) Acquire(a Attempt) (*Hold, error) {
 	slow := p.slowWait(&c.Attempt)
 	switch {
 	case err != nil || hold != nil:
-	case p.terms.detects && !c.Try:
+	case p.terms.Detects && !c.Try:
 		hold, err = p.awaitWatched(&c)
 	default:
 		hold, err = p.await(&c)
@@ -76,7 +76,7 @@ func (p *Primitive) Acquire(a Attempt) (*Hold, error) {
 	if err != nil {
 		return nil, p.attempted(&c, err)
 	}
-	hold.acquired(c.began, c.ends())
+	hold.acquired(c.began, c.finishContention())
 	return hold, nil
 }
 
@@ -87,7 +87,7 @@ func (p *Primitive) attempted(c *contender, err error) error {
 	if errors.Is(err, ErrSettled) {
 		return err
 	}
-	p.Attempted(c.Parent, c.Permits, c.began, c.ends(), err)
+	p.Attempted(c.Parent, c.Permits, c.began, c.finishContention(), err)
 	return err
 }
 
@@ -107,7 +107,7 @@ func (p *Primitive) await(c *contender) (*Hold, error) {
 //
 //go:noinline
 func (p *Primitive) prepare(c *contender) (*Hold, error) {
-	if p.terms.lingers() && !p.Queue.Listening() {
+	if p.terms.Lingers() && !p.Queue.Listening() {
 		p.Queue.awaitHearing(c.Waits)
 	}
 	switch {
@@ -203,7 +203,7 @@ func (p *Primitive) compete(c *contender) (*Hold, error) {
 		if hold, err := p.holdOf(c); hold != nil || err != nil {
 			return hold, err
 		}
-		c.ends()
+		c.finishContention()
 		if err := p.tooLate(c); err != nil {
 			return nil, err
 		}
@@ -308,7 +308,7 @@ func (p *Primitive) failed(a *Attempt, err error) error {
 // is why Redis did not answer; nil when it did.
 func EndOf(name string, parent, waits context.Context, last error) (err error) {
 	switch cause := context.Cause(waits); {
-	case cause == errWaited: //nolint:errorlint // it is nobody else's
+	case cause == errWaited: //nolint:errorlint // no other wait has it
 		err = fail.ErrNotAcquired
 	case errors.Is(cause, fail.ErrDeadlock), cause == ErrSettled: //nolint:errorlint // the same
 		return fail.Wrap(name, cause)

@@ -30,10 +30,10 @@ func (p *Primitive) mayGoTogether() bool {
 func (q *Queue) mayGoTogether() bool { return q.kind.Together != nil && !q.At.Client.Options.Redisson }
 
 // AcquireTogether makes one attempt for primitives that fit into one basket, at most [lua.BasketLimit] of
-// them. With all it takes all or none. Else it takes those before the first that somebody else holds or waits
-// for. It returns the holds, whose contexts are derived from parent, and without an error also which
-// primitive must be asked for by itself then: what it says alone is true of that one. That is the first one
-// that is not free, or the first of all when one script cannot take them. It does not wait, whatever a says.
+// them. With all it takes all or none. Else it takes the locks before the first that is not free. It returns
+// the holds, whose contexts are derived from parent. next is the first lock that was not free, or the first of
+// all when one script cannot take them. Ask for it alone: the script's no may be out of date, its own
+// acquire's is not. AcquireTogether does not wait, whatever a says.
 func AcquireTogether(a Attempt, ps []*Primitive, all bool) (holds []*Hold, next int, err error) {
 	began := time.Now()
 	a.Try = true
@@ -98,7 +98,7 @@ func newTenures(c *contender, ps []*Primitive) []*tenure {
 			discardFrom(0, tenures, make([]error, len(tenures))) // nothing was sent of them
 			return nil
 		}
-		// The script asks for the lease alone. So Redis does not know of a lock that may linger, and nobody would
+		// The script asks for the lease alone. So Redis does not know of a lock that may linger, and no client would
 		// tell that others want it: it does not.
 		t.waiter.Demand = lua.Demand{}
 		tenures = append(tenures, t)

@@ -5,13 +5,14 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
 // hold makes a granted tenure its first hold. It returns nil when the lease was over before that, when it was
 // outrun, or when the client was closed. Then the tenure has been given back, and its goroutine still has the
 // turn of the line.
-func (t *tenure) hold(parent context.Context, terms *terms) *Hold {
+func (t *tenure) hold(parent context.Context, terms *terms.Terms) *Hold {
 	q, c, grant := t.queue, t.queue.At.Client, &t.waiter.Grant
 	session.Raise(q.At.Floor, grant.Token)
 	t.first = turn{tenure: t, token: grant.Token, sequence: t.waiter.Sequence(), moment: grant.Moment}
@@ -23,7 +24,7 @@ func (t *tenure) hold(parent context.Context, terms *terms) *Hold {
 		q.waiters.Cancel(&t.waiter)
 		q.mu.Unlock()
 		c.Keeper.Remove(&t.item)
-		c.HeldAtClose.Remove(t) // nobody will unlock it
+		c.HeldAtClose.Remove(t) // it will not be unlocked
 		return nil
 	}
 	t.begin(terms)
@@ -38,10 +39,10 @@ func (t *tenure) hold(parent context.Context, terms *terms) *Hold {
 	return &t.first.first
 }
 
-// isOutrun reports whether a hold of this process has a token that is not smaller than the one that was
-// granted now. Redis grants none such, unless it has lost its tokens: then a tenure that it has lost as well
-// may have handed on with tokens that were reserved for it, while this one was granted. Another grant has a
-// greater one, since the client tells which it has seen. The mutex is held.
+// isOutrun reports whether another goroutine of this process has a hold with this token or a greater one. That
+// happens only after Redis lost its data: the tenure that was lost with them went on handing out the tokens
+// that it had reserved. The next grant has a greater token, since each acquire says which the client has seen.
+// The mutex is held.
 func (t *tenure) isOutrun() bool {
 	given := t.queue.alone.given
 	if t.waiter.From != "" { // this process may have had it before
@@ -64,26 +65,26 @@ func (t *tenure) excludesHere() bool {
 }
 
 // keep has the lease renewed, on the terms of its first hold.
-func (t *tenure) keep(terms *terms) {
+func (t *tenure) keep(terms *terms.Terms) {
 	c, grant := t.queue.At.Client, &t.waiter.Grant
-	t.item.Owner, t.item.Lease = t, terms.lease
-	if terms.maxHold > 0 {
-		t.item.End = grant.Moment.Add(terms.maxHold)
+	t.item.Owner, t.item.Lease = t, terms.Lease
+	if terms.MaxHold > 0 {
+		t.item.End = grant.Moment.Add(terms.MaxHold)
 	}
 	if grant.Short {
-		c.Keeper.KeepShort(&t.item, grant.Moment, min(terms.lease, wait.ShortLease))
+		c.Keeper.KeepShort(&t.item, grant.Moment, min(terms.Lease, wait.ShortLease))
 	} else {
-		c.Keeper.Keep(&t.item, grant.Moment, terms.lease)
+		c.Keeper.Keep(&t.item, grant.Moment, terms.Lease)
 	}
 	c.WatchClock()
 }
 
 // begin is the first turn, with what was granted. The mutex is held.
-func (t *tenure) begin(terms *terms) {
+func (t *tenure) begin(terms *terms.Terms) {
 	q, grant := t.queue, &t.waiter.Grant
 	t.become(wait.Held)
 	q.At.Client.Count(-1, 1)
-	t.terms, t.turn, t.stay.span = *terms, &t.first, terms.linger
+	t.terms, t.turn, t.stay.span = *terms, &t.first, terms.Linger
 	if t.waiter.Demand.Lingers {
 		q.enter() // as long as it is there, its process must hear that others want it
 	}
@@ -114,7 +115,7 @@ func (t *tenure) settle() (over []*tenure, revoked error) {
 		over = q.supersede(t)
 	}
 	switch {
-	case !t.hasTurn, q.kind.Exclusive && !t.shared && t.terms.passable():
+	case !t.hasTurn, q.kind.Exclusive && !t.shared && t.terms.Passable():
 	case q.kind.Exclusive:
 		t.hasTurn = false
 		q.passTurn(&q.half(t.shared).line)

@@ -70,15 +70,15 @@ func (q *Queue) contends(w *wait.Waiter, reply lua.Acquired) {
 	}
 }
 
-// ends reports whether the call has waited for others. From now on the hook is not told any more.
-func (c *contender) ends() bool {
+// finishContention reports whether the call has waited for others. The hook is not told any more after that.
+func (c *contender) finishContention() bool {
 	if t := c.tenure; t != nil && t.queue.At.Client.Options.Observer.WantsWaits() {
-		c.contended = t.endsContention() || c.contended
+		c.contended = t.finishContention() || c.contended
 	}
 	return c.contended
 }
 
-func (t *tenure) endsContention() bool {
+func (t *tenure) finishContention() bool {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
 	if t.contention == untold {

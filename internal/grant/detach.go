@@ -19,8 +19,8 @@ import (
 // Detaching: how a process leaves what it holds to another one.
 //
 // One script gives what the owner id has to a fresh id, of which no client knows. So nothing that is still
-// under way for the old one finds it, no late renewal and no cancel. Nobody renews it: it lasts for a lease.
-// A text names the fresh id. Whoever attaches that sends the same script, from that id to one of its own.
+// under way for the old one finds it, no late renewal and no cancel. It is not renewed: it lasts for a lease.
+// A text names the fresh id. A process that attaches the text sends the same script, from that id to one of its own.
 // So one of several has it, and a text that was used finds nothing.
 
 // detached is what a text says. The names of the fields are part of texts that may be days old.
@@ -69,7 +69,7 @@ func (p *Primitive) attachable(text string) (owner string, err error) {
 	return d.Owner, nil
 }
 
-// Detach ends the hold, and leaves what it holds to whoever attaches the text that it returns, for as long as
+// Detach ends the hold, and leaves what it holds to the process that attaches the text that it returns, for as long as
 // a lease. There is a text also when the error matches ErrUnknownOutcome: it may be of use.
 func (h *Hold) Detach(ctx context.Context) (text string, err error) {
 	if h.none() {
@@ -79,7 +79,7 @@ func (h *Hold) Detach(ctx context.Context) (text string, err error) {
 	if u == nil {
 		return h.DetachFor(ctx, 0) // which says so
 	}
-	return h.DetachFor(ctx, u.tenure.terms.lease)
+	return h.DetachFor(ctx, u.tenure.terms.Lease)
 }
 
 // DetachFor is Detach for another time.
@@ -127,14 +127,14 @@ func (h *Hold) detach(ctx context.Context, d time.Duration) (string, error) {
 		return "", t.late(u)
 	}
 	to := at.Client.NewID()
-	err := t.see(ctx, &release{turn: u, to: to, lasts: d})
+	err := t.see(ctx, &releasing{turn: u, to: to, lasts: d})
 	if err != nil && !errors.Is(err, fail.ErrUnknownOutcome) {
 		return "", err
 	}
 	return detached{at.Keys.Family(), t.isShared(), identity.Name(at.Keys.Name()), to}.String(), err
 }
 
-// beginDetach returns an error unless h is all that holds in its tenure. From now on nobody joins it.
+// beginDetach returns an error unless h is all that holds in its tenure. From now on no goroutine joins it.
 func (u *turn) beginDetach(h *Hold) error {
 	t := u.tenure
 	h.look() // without the mutex
@@ -177,7 +177,7 @@ func (u *turn) detached(h *Hold) error {
 }
 
 // move sends what a release sends that leaves the tenure to an owner id. It reports whether that has it.
-func (t *tenure) move(ctx context.Context, r *release) (owned bool, err error) {
+func (t *tenure) move(ctx context.Context, r *releasing) (owned bool, err error) {
 	claim := lua.Claim{Owner: r.to, Lease: session.Milliseconds(r.lasts)}
 	reply, err := t.queue.kind.Mover(t.queue).Move(ctx, t.waiter.Owner, r.turn.token, claim, lua.Try)
 	return reply.Token > 0, err
@@ -240,6 +240,6 @@ func (p *Primitive) tooLate(c *contender) error {
 // attaching sends the acquire of a tenure that is to have what another owner id has.
 func (q *Queue) attaching(ctx context.Context, from string, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
 	reply, err := q.kind.Mover(q).Move(ctx, from, 0, claim, mode)
-	reply.Gone = false // nobody has it: as when somebody else has
+	reply.Gone = false // no owner has it: as when another one has
 	return reply, err
 }

@@ -6,5 +6,5 @@
 // The engine knows no primitive. What differs between them is a [Kind]: how a tenure is taken and released in
 // Redis, and a few constants. TestANewPrimitive makes one in a hundred lines.
 //
-// docs/protocol.md has the rules that keep a grant from being lost and a lock from being taken for nobody.
+// docs/protocol.md has the rules that keep a grant from being lost and a lock from being taken for an owner that is gone.
 package grant

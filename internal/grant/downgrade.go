@@ -29,7 +29,7 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	if done {
 		return nil
 	}
-	length := t.terms.lease
+	length := t.terms.Lease
 	if !t.item.End.IsZero() { // by then it must be free in Redis, too
 		length = min(length, max(time.Until(t.item.End), time.Millisecond))
 	}
@@ -65,7 +65,7 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 
 // beginDowngrade says why the hold cannot be downgraded, or that it is shared already. Otherwise the tenure
 // is weak from now on: as soon as the command is sent it may not be its holder's alone any more, also when no
-// answer comes. So nobody re-enters it to write, and whoever is next in line competes in Redis.
+// answer comes. So no caller re-enters it to write, and the next in line competes in Redis.
 func (h *Hold) beginDowngrade() (done bool, err error) {
 	t := h.turn().tenure
 	over := h.isUnlocked()
@@ -103,7 +103,7 @@ func (t *tenure) goOnShared(audible, others bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if t.owns() && t.turn != nil && t.turn.last != nil {
-		t.shared, t.audible = true, audible && t.terms.sharable()
+		t.shared, t.audible = true, audible && t.terms.Sharable()
 		if others {
 			t.contendNow()
 		}

@@ -24,7 +24,7 @@ func (p *Primitive) Draw(a Attempt) (number uint64, settled, contended bool, err
 		number, settled, err = p.drawn(&c, err)
 	}
 	slow.End()
-	return number, settled, c.ends(), err
+	return number, settled, c.finishContention(), err
 }
 
 // prepareDraw comes before c competes. It reports whether c need not: it has a permit. It stands apart
@@ -65,7 +65,7 @@ func (p *Primitive) drawn(c *contender, err error) (number uint64, settled bool,
 	t, q := c.tenure, p.Queue
 	q.mu.Lock()
 	if t.waiter.Demand.Turns > 0 {
-		q.passed.grow(&t.terms.budget)
+		q.passed.grow(&t.terms.Budget)
 	}
 	if c.inTurn {
 		t.hasTurn = false
@@ -75,7 +75,7 @@ func (p *Primitive) drawn(c *contender, err error) (number uint64, settled bool,
 	return t.waiter.Number, t.settled(), nil
 }
 
-// ended ends a tenure that had no holds, and whose grant nobody here has any more.
+// ended ends a tenure that had no holds, and whose grant this process has given up.
 func (t *tenure) ended() {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()

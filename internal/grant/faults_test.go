@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/fail"
-	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
@@ -237,7 +237,7 @@ func TestCancellationAtEveryAwait(t *testing.T) {
 // Rule 3.
 func TestGrantRacesCancellation(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
-		lingeringOrNot(t, s, delegate, func(t *testing.T, set ...grant.Option) {
+		lingeringOrNot(t, s, delegate, func(t *testing.T, set ...terms.Option) {
 			a, b := newLock(t, open(t, s.Option()), "a", delegate, set...), newLock(t, open(t, s.Option()), "a", delegate, set...)
 			for range redistest.Rounds(50, 2000) {
 				h := mustLock(t, a)

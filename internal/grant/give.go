@@ -3,6 +3,8 @@ package grant
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/terms"
 )
 
 // Giving on: how the goroutines of a process pass permits on among themselves, where a budget says that they
@@ -10,22 +12,22 @@ import (
 //
 // They stand in the line of the queue, as those of an rlock do. But its head, the delegate, holds nothing
 // while the others wait: it queues in Redis for permits of its own, and its turn in the line ends with the
-// grant. So the process holds as many tenures as it is granted. Whoever releases one gives it to the first
+// grant. So the process holds as many tenures as it is granted. A goroutine that releases one gives it to the first
 // in the line that wants as many permits, who holds under the same owner id with the next of its reserved
 // tokens. That one leaves the line without having had the turn.
 //
 // So who waits in Redis is overtaken, here and in other processes. The budget bounds it. It counts from the
-// grant: nobody tells a holder of permits that others wait. When it is used up the permits go back to Redis,
+// grant: a holder of permits is not told that others wait. When it is used up the permits go back to Redis,
 // which grants them to the first in the queue.
 
-// standForPermits waits in the line for permits that are given on, or for the turn to compete. Where nobody
-// stands in line, and nobody had to queue, there may be enough for all that come now. So they compete beside
+// standForPermits waits in the line for permits that are given on, or for the turn to compete. Where the
+// line is empty, and no delegate had to queue, there may be enough for all that come now. So they compete beside
 // the delegate, without the turn, and their requests share a script.
 // It returns what c was given: the turn, or nothing of the line, means that c competes.
 func (p *Primitive) standForPermits(c *contender) (gift, error) {
 	q := p.Queue
 	q.mu.Lock()
-	apart := p.terms.yields && (c.Permits > 1 || q.others.wait()) // a larger one may fit later than those behind it
+	apart := p.terms.Yields && (c.Permits > 1 || q.others.wait()) // a larger one may fit later than those behind it
 	alone, next := q.alone.line.isEmpty(), q.alone.line.hasNext()
 	q.mu.Unlock()
 	if apart || !alone && !next && q.waiters.Queued() == 0 {
@@ -44,8 +46,8 @@ func (p *Primitive) standForPermits(c *contender) (gift, error) {
 	q.mu.Unlock()
 	c.inTurn = true
 	t := p.inherit(c, g.left)
-	if t != nil && t != g.left && !alone { // else nobody may come to whom it could be given, and tokens cost Redis a little
-		t.waiter.Demand.Turns = p.terms.holds
+	if t != nil && t != g.left && !alone { // else no goroutine may come to which it could be given, and tokens cost Redis a little
+		t.waiter.Demand.Turns = p.terms.Holds
 	}
 	c.tenure = t
 	return g, nil
@@ -54,7 +56,7 @@ func (p *Primitive) standForPermits(c *contender) (gift, error) {
 // inherit returns the tenure with which the new delegate competes: the one that was left to it, if that
 // stands in the queue for the same, else a fresh one. It returns nil once the client is closing.
 func (p *Primitive) inherit(c *contender, left *tenure) *tenure {
-	if left != nil && left.permits == c.Permits && left.terms.lease == p.terms.lease {
+	if left != nil && left.permits == c.Permits && left.terms.Lease == p.terms.Lease {
 		return left
 	}
 	left.discard()
@@ -64,8 +66,8 @@ func (p *Primitive) inherit(c *contender, left *tenure) *tenure {
 // beginBudget begins the budget of a tenure of permits. The mutex is held. Up to a quarter of the span is
 // taken as over. So tenures that begin together do not all go back to Redis at the same moment, where the
 // delegate alone waits for them.
-func (t *tenure) beginBudget(terms *terms) {
-	t.handOffs.contended = time.Now().Add(-rand.N(terms.span/4 + 1))
+func (t *tenure) beginBudget(terms *terms.Terms) {
+	t.handOffs.contended = time.Now().Add(-rand.N(terms.Span/4 + 1))
 }
 
 // passOn passes on the turn of a delegate that got nothing, and of which nothing is left.
@@ -84,9 +86,9 @@ func (q *Queue) endTurn(shared bool, left *tenure) (taken bool) {
 	return q.passNow(&q.half(shared).line, left, time.Now())
 }
 
-// letIn ends the turn of a delegate that holds now: others compete. Where it did not have to queue there may
-// be more to be had. So two compete after it, and four after these, until one has to queue. Of those that
-// had to queue, only the last lets one in. The mutex is held.
+// letIn ends the turn of a delegate that holds now, and lets the next in the line compete. atOnce: it did not
+// have to queue, so more permits may be free, and it lets in two. Each of these that need not queue lets in two
+// more. Of the delegates that had to queue, only the last one lets in another. The mutex is held.
 func (q *Queue) letIn(atOnce bool) {
 	q.rivals--
 	if q.rivals <= 0 || atOnce {
@@ -101,18 +103,18 @@ func (q *Queue) letIn(atOnce bool) {
 // Where a part was given back, or is about to be, the rest follows it. The mutex is held: so a part that
 // comes too late finds no hold.
 func (t *tenure) giveOn(done *turn, now time.Time) bool {
-	if t.terms.holds == 0 || t.parted {
+	if t.terms.Holds == 0 || t.parted {
 		return false
 	}
 	t.turn, done.gave = nil, int32(t.permits)
 	return t.give(now)
 }
 
-// looks is how many places give looks at. Behind so many who want something else nobody is looked for:
-// whoever gives has the mutex meanwhile.
+// looks is how many places give looks at. It looks no further: the
+// giver holds the mutex while it looks.
 const looks = 100
 
-// give gives a tenure in which nobody has a turn to the first in the line that may go on with it. That one
+// give gives a tenure without a turn to the first in the line that may go on with it. That one
 // leaves the line, and the turn of the line stays where it is. The mutex is held.
 func (t *tenure) give(now time.Time) bool {
 	t.queue.locked()
@@ -130,17 +132,17 @@ func (t *tenure) give(now time.Time) bool {
 	return false
 }
 
-// Yielding: permits are passed on inside the process as long as nobody waits elsewhere, as far as the process
+// Yielding: permits are passed on inside the process as long as no other process waits, as far as the process
 // knows.
 //
 // Its goroutines stand in a line, as with a budget. What tells the process of others: the reply to a request
 // that is queued, a grant, and a message to the last in the queue when another process queues behind it. From
-// then on nobody stands in line: all queue in Redis, each for itself, so that their places are among those of
-// the others. And so nothing is passed on, as there is nobody to give it to. After a while one asks again
+// then on the line stays empty: all queue in Redis, each for itself, so that their places are among those of
+// the others. And so nothing is passed on, as the line is empty. After a while one asks again
 // whether others wait, while the rest stands in line. The budget bounds what happens before the process hears
 // of others, or when a message is lost.
 //
-// A request for several permits is as one of others. It may fit later than those that came after it, so it
+// A request for several permits is as one of others. It may fit later than requests that came after it, so it
 // must have its place in the queue.
 
 // remembered is how long a process believes that others wait after it heard so. Each request that queues
@@ -159,7 +161,7 @@ func (o *others) wait() bool { return !o.heard.IsZero() && time.Since(o.heard) <
 func (t *tenure) othersWait() {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
-	if t.terms.yields {
+	if t.terms.Yields {
 		t.queue.others.heard = time.Now()
 		t.queue.alone.line.disband()
 	}

@@ -15,8 +15,8 @@ import (
 // leaving is a hold that is being unlocked together with others.
 type leaving struct {
 	hold    *Hold
-	unheard bool     // no caller has had it
-	release *release // nil: nothing is left to send
+	unheard bool       // no caller has had it
+	release *releasing // nil: nothing is left to send
 	err     error
 }
 
@@ -27,7 +27,7 @@ type basketOf struct {
 	batch  uint16
 }
 
-// UnlockTogether unlocks holds, all side by side. Those that one script can release are released by one. It
+// UnlockTogether unlocks holds, all side by side. What one script can release is released by one. It
 // returns what Unlock returns for each.
 func UnlockTogether(ctx context.Context, holds []*Hold) []error {
 	return unlockTogether(ctx, holds, false)
@@ -70,7 +70,7 @@ func unlockTogether(ctx context.Context, holds []*Hold, unheard bool) []error {
 	return errs
 }
 
-// GiveBack unlocks holds that nobody gets. It waits for the answers for a moment: a server that does not
+// GiveBack unlocks holds that their caller does not get. It waits for the answers for a moment: a server that does not
 // answer must not hold up a caller whose time is over. What fails then has lost its lease, and is logged.
 func GiveBack(holds []*Hold) {
 	ctx, cancel := context.WithTimeout(context.Background(), Handover)
@@ -92,14 +92,14 @@ func (l *leaving) begin(ctx context.Context) bool {
 	}
 	l.err = err
 	if !over {
-		l.release = &release{turn: u, unheard: l.unheard}
+		l.release = &releasing{turn: u, unheard: l.unheard}
 	}
 	return !over
 }
 
 // fits reports whether a script for several can release the tenure.
 func (t *tenure) fits() bool {
-	return t.queue.mayGoTogether() && !t.isShared() && t.terms.minHold == 0 && t.queue.waiters.Answered(&t.waiter) && !t.queue.waiters.Stray(&t.waiter)
+	return t.queue.mayGoTogether() && !t.isShared() && t.terms.MinHold == 0 && t.queue.waiters.Answered(&t.waiter) && !t.queue.waiters.Stray(&t.waiter)
 }
 
 // send unlocks by itself.
@@ -111,7 +111,7 @@ func (l *leaving) send(ctx context.Context) {
 	}
 }
 
-// goesOn has a release go on in the background: ctx has ended, and nobody waits any longer.
+// goesOn has a release go on in the background: ctx has ended, and its caller waits no longer.
 func (l *leaving) goesOn(ctx context.Context) {
 	r, t, background := l.release, l.release.turn.tenure, false
 	l.err = t.queue.At.FinishInBackground(ctx, func(ctx context.Context) (bool, error) {

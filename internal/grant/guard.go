@@ -46,7 +46,7 @@ type Guarded interface {
 //
 // f was alone if its hold could still be trusted when it ended. Then the result is that of f, whatever
 // becomes of the release: a caller that took its error for one of f would do the work again. Only an answer
-// of Redis that somebody else has the lock, or nobody, says otherwise.
+// of Redis that this owner does not have the lock says otherwise.
 func Guard[H Guarded](ctx context.Context, hold H, err error, f func(context.Context, H) error) (result error) {
 	if err != nil {
 		return notRun{err}

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
@@ -97,7 +98,7 @@ func TestDoSaysThatItMayNotHaveBeenAlone(t *testing.T) {
 	redistest.Together(t)
 	s := redistest.NewProcess(t)
 	c := open(t, s.Option())
-	l := newLock(t, c, "a", true, grant.WithFixedLease(100*time.Millisecond))
+	l := newLock(t, c, "a", true, terms.WithFixedLease(100*time.Millisecond))
 	err := l.Do(t.Context(), func(ctx context.Context, _ *grant.Hold) error {
 		<-ctx.Done()
 		return ctx.Err()

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
@@ -17,7 +18,7 @@ import (
 // That must not go on for ever while other processes wait. It ends when the budget is used up, or the tokens
 // are, and from time to time, as the message that others wait may be lost. Then the next in line offers the
 // lock, under a fresh id. One script gives it to the head of the queue and appends the fresh id, or makes the
-// fresh id the owner, with new tokens. Until that is answered nobody here holds. It can be repeated until
+// fresh id the owner, with new tokens. Until that is answered no goroutine here holds. It can be repeated until
 // then, because the old id is over with the first copy that arrives.
 //
 // A delegate that gives up leaves its place in the queue to the next in line, who goes on with it.
@@ -46,14 +47,14 @@ type handOffs struct {
 
 // due reports whether the lock must be offered to other processes. first is when its tenure began, and until
 // when that stops to linger; zero when it does not.
-func (o *handOffs) due(now, first, until time.Time, terms *terms, unasked time.Duration) bool {
+func (o *handOffs) due(now, first, until time.Time, terms *terms.Terms, unasked time.Duration) bool {
 	switch {
 	case o.reserved == 0:
 		return true
 	case o.contended.IsZero():
-		return now.Sub(first) >= unasked*terms.span && !now.Before(until)
+		return now.Sub(first) >= unasked*terms.Span && !now.Before(until)
 	default:
-		return o.handed >= terms.holds || now.Sub(o.contended) >= terms.span
+		return o.handed >= terms.Holds || now.Sub(o.contended) >= terms.Span
 	}
 }
 
@@ -107,7 +108,7 @@ func (t *tenure) next(w *wish, now time.Time) *Hold {
 		t.become(wait.Held)
 		t.queue.worth.used()
 	}
-	t.stay.spare, t.stay.span = false, terms.linger
+	t.stay.spare, t.stay.span = false, terms.Linger
 	session.Raise(t.queue.At.Floor, u.token)
 	t.gives(u.token)
 	return &u.first
@@ -115,9 +116,9 @@ func (t *tenure) next(w *wish, now time.Time) *Hold {
 
 // mayGoOn reports whether a further turn may begin, on these terms. Where another tenure has begun to hold
 // since its last turn, Redis had lost this one, which is about to learn it. The mutex is held.
-func (t *tenure) mayGoOn(now time.Time, terms *terms) bool {
+func (t *tenure) mayGoOn(now time.Time, terms *terms.Terms) bool {
 	return t.handOffs.token >= t.queue.alone.given && (t.state() == wait.Held || t.state() == wait.Parked) && t.item.LeftAt(now) > 0 && t.queue.At.Client.Closing.Err() == nil &&
-		terms.passable() && terms.lease == t.terms.lease && !t.handOffs.due(now, t.first.moment, t.stay.until, terms, t.queue.unasked())
+		terms.Passable() && terms.Lease == t.terms.Lease && !t.handOffs.due(now, t.first.moment, t.stay.until, terms, t.queue.unasked())
 }
 
 // used is how many tokens its turns have had.
@@ -132,7 +133,7 @@ func (t *tenure) used() int64 {
 // It returns nil once the client is closing.
 func (p *Primitive) succeed(c *contender, left *tenure) *tenure {
 	if left != nil && !left.wasHeld() {
-		if left.terms.lease == p.terms.lease {
+		if left.terms.Lease == p.terms.Lease {
 			left.inherit(c)
 			return left
 		}
@@ -144,11 +145,11 @@ func (p *Primitive) succeed(c *contender, left *tenure) *tenure {
 	case left == nil:
 	case t == nil || !left.queue.waiters.Answered(&left.waiter): // nothing may end it before its acquires are answered
 		left.discard()
-	case !left.queue.At.Client.Keeper.Remove(&left.item): // lost, while nobody held it who would have to be told
+	case !left.queue.At.Client.Keeper.Remove(&left.item): // lost, while there was no hold that had to be told
 		left.finish()
 	default:
 		t.waiter.Offers = true
-		t.offered = left // nobody else knows of either
+		t.offered = left // no other goroutine knows of either
 	}
 	return t
 }
@@ -163,7 +164,7 @@ func (t *tenure) inherit(c *contender) {
 	}
 }
 
-// discard gives back what nobody in the line took.
+// discard gives back what no goroutine in the line took.
 func (t *tenure) discard() {
 	switch {
 	case t == nil:
@@ -175,7 +176,7 @@ func (t *tenure) discard() {
 	}
 }
 
-// cancel gives back what was granted, or may be, to a tenure that nobody waits with any more.
+// cancel gives back what was granted, or may be, to a tenure whose caller waits no more.
 func (t *tenure) cancel() {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()

@@ -18,6 +18,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
@@ -108,7 +109,7 @@ func TestHandOnInside(t *testing.T) {
 	turns, sent, began := c.turns.Load(), s.Scripts(t), time.Now()
 	c.more(t, 20_000)
 	turns, sent = c.turns.Load()-turns, s.Scripts(t)-sent
-	offers := turns/grant.MaxBudgetHolds + time.Since(began).Milliseconds()/20
+	offers := turns/terms.MaxBudgetHolds + time.Since(began).Milliseconds()/20
 	t.Logf("%d turns, %d commands", turns, sent)
 	require.LessOrEqual(t, sent, 2*offers+2)
 	c.end()
@@ -137,7 +138,7 @@ func TestOthersGetTheirTurn(t *testing.T) {
 				require.NoError(t, sharing.Check(t.Context()))
 				other := newLock(t, open(t, s.Option()), "a", true)
 				c := crowd{stay: time.Millisecond} // so that neither the holds of the budget are used up nor the tokens: that takes 5 s
-				c.run(t, newLock(t, sharing, "a", true, grant.WithBudget(grant.MaxBudgetHolds, span)), 4)
+				c.run(t, newLock(t, sharing, "a", true, terms.WithBudget(terms.MaxBudgetHolds, span)), 4)
 				c.more(t, 20)
 				p.Silence(test.deaf)
 				longest := time.Duration(0)
@@ -174,7 +175,7 @@ func TestSpansAreKept(t *testing.T) {
 		defer cancel()
 		var wg sync.WaitGroup
 		for me := range 2 {
-			l := newLock(t, open(t, s.Option()), "a", true, grant.WithBudget(grant.MaxBudgetHolds, span))
+			l := newLock(t, open(t, s.Option()), "a", true, terms.WithBudget(terms.MaxBudgetHolds, span))
 			for range 4 {
 				wg.Go(func() {
 					for {
@@ -547,7 +548,7 @@ func TestCloseAfterUnlock(t *testing.T) {
 // A process unlocks and closes its client while another of its goroutines waits, and the lock is passed to
 // that goroutine: to be offered, or as a hold. It is given back all the same, and not when its lease ends.
 func TestCloseAsTheLockIsPassedOn(t *testing.T) {
-	lingeringOrNot(t, nil, true, func(t *testing.T, set ...grant.Option) {
+	lingeringOrNot(t, nil, true, func(t *testing.T, set ...terms.Option) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the goroutine seldom runs before the client is closed
 		redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 			plain := s.Client(t)
@@ -584,7 +585,7 @@ func TestCloseAsTheLockIsPassedOn(t *testing.T) {
 // sent before the client goes, and one that begins later as well.
 func TestCloseBesideUnlock(t *testing.T) {
 	redistest.Together(t)
-	lingeringOrNot(t, nil, true, func(t *testing.T, set ...grant.Option) {
+	lingeringOrNot(t, nil, true, func(t *testing.T, set ...terms.Option) {
 		redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 			plain := s.Client(t)
 			for range redistest.Rounds(500, 5000) {
@@ -605,7 +606,7 @@ func TestCloseBesideUnlock(t *testing.T) {
 
 // However the loss falls between two holds, the line goes on.
 func TestForcedWhileHandedOn(t *testing.T) {
-	lingeringOrNot(t, nil, true, func(t *testing.T, set ...grant.Option) {
+	lingeringOrNot(t, nil, true, func(t *testing.T, set ...terms.Option) {
 		s := redistest.New(t)
 		l := newLock(t, open(t, s.Option()), "a", true, set...)
 		c := crowd{forced: true}
@@ -623,7 +624,7 @@ func TestForcedWhileHandedOn(t *testing.T) {
 
 // A goroutine that gives up in the very moment in which it is passed the lock passes it on, or gives it back.
 func TestTurnRacesCancellation(t *testing.T) {
-	lingeringOrNot(t, nil, true, func(t *testing.T, set ...grant.Option) {
+	lingeringOrNot(t, nil, true, func(t *testing.T, set ...terms.Option) {
 		s := redistest.New(t)
 		l := newLock(t, open(t, s.Option()), "a", true, set...)
 		for n := range redistest.Rounds(500, 10_000) {
@@ -650,9 +651,9 @@ func TestLeaseOfItsOwnGoesThroughRedis(t *testing.T) {
 	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := open(t, s.Option())
-		for name, option := range map[string]grant.Option{
-			"fixed": grant.WithFixedLease(3 * time.Second), "max": grant.WithMaxHold(3 * time.Second), "other": grant.WithLease(3 * time.Second),
-			"min": grant.WithMinHold(time.Millisecond), "no budget": grant.WithoutLocalHandOff(),
+		for name, option := range map[string]terms.Option{
+			"fixed": terms.WithFixedLease(3 * time.Second), "max": terms.WithMaxHold(3 * time.Second), "other": terms.WithLease(3 * time.Second),
+			"min": terms.WithMinHold(time.Millisecond), "no budget": terms.WithoutLocalHandOff(),
 		} {
 			s.Run(t, name, func(t *testing.T) {
 				plain, special := newLock(t, c, "a", true), newLock(t, c, "a", true, option)
@@ -725,7 +726,7 @@ func TestShutdownWithALine(t *testing.T) {
 // Tokens of a lock at full speed grow through an empty restart, and stay near the server's clock.
 // Rule 13.
 func TestTokensAtFullSpeed(t *testing.T) {
-	lingeringOrNot(t, nil, true, func(t *testing.T, set ...grant.Option) {
+	lingeringOrNot(t, nil, true, func(t *testing.T, set ...terms.Option) {
 		s := redistest.NewProcess(t)
 		plain := s.Client(t)
 		var c crowd

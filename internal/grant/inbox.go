@@ -140,7 +140,7 @@ func (p *Primitive) ListenForReleases(heard func()) (stop func()) {
 	}
 }
 
-// openReleased opens the channel of releases, until closeReleased finds nobody who needs it. Where the client
+// openReleased opens the channel of releases, until closeReleased finds that it is not needed. Where the client
 // takes turns it listens to the ear first, until Redis has confirmed that: a client that listens to the other
 // channel alone is taken for a waiter of Redisson. The mutex of the inbox is held.
 func (q *Queue) openReleased() {
@@ -164,7 +164,7 @@ func (q *Queue) earConfirmed() {
 	i := &q.inbox
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.ear != nil { // else nobody needs it any more
+	if i.ear != nil { // else it is not needed any more
 		q.openReleased()
 	}
 }

@@ -10,7 +10,7 @@ import (
 // Kind is what differs between the primitives that grant.
 type Kind struct {
 	Family    lua.Family
-	Exclusive bool // one tenure holds at a time, and whoever holds may re-enter
+	Exclusive bool // one tenure holds at a time, and its holder may re-enter
 	Undated   bool // its tokens are no readings of the server's clock
 	// Commands returns those of a queue.
 	Commands func(*Queue) Commands
@@ -70,7 +70,7 @@ type Together interface {
 
 // Offerer is what a kind has that can be handed off locally and is exclusive ([Primitive.Delegate]).
 type Offerer interface {
-	// Offer gives what an owner holds to the first in the queue, and queues the claim. When nobody waits it
+	// Offer gives what an owner holds to the first in the queue, and queues the claim. When none waits it
 	// grants the claim. entry is the queue entry of the owner if it may be queued, else empty; used is how many
 	// tokens the owner has used.
 	Offer(ctx context.Context, owner, entry string, used int64, claim lua.Claim, mode lua.Mode) (lua.Acquired, error)

@@ -18,6 +18,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/test/locktest"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/semaphore"
@@ -63,9 +64,9 @@ func (c *scene) tell(format string, args ...any) {
 
 // acquire is Lock or Acquire of one permit.
 func (c *scene) acquire(ctx context.Context, a *actor) (*grant.Hold, error) {
-	option, permits := grant.WithLease(a.lease), semaphore.WithLease(a.lease)
+	option, permits := terms.WithLease(a.lease), semaphore.WithLease(a.lease)
 	if a.fixed {
-		option, permits = grant.WithFixedLease(a.lease), semaphore.WithFixedLease(a.lease)
+		option, permits = terms.WithFixedLease(a.lease), semaphore.WithFixedLease(a.lease)
 	}
 	if c.kind == "semaphore" {
 		sem, err := newSemaphore(a.party.client, c.name, semaphore.WithCapacity(1), permits)

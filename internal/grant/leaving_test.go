@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/test/locktest"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
@@ -60,7 +61,7 @@ func TestTryWhileALingeringLockLeaves(t *testing.T) {
 			},
 			Offerer: func(q *grant.Queue) grant.Offerer { return lock.Commands{Queue: q} },
 		}
-		p, err := grant.NewPrimitive(c, kind, "a", locktest.Options(grant.WithLinger(grant.MinLinger)))
+		p, err := grant.NewPrimitive(c, kind, "a", locktest.Options(terms.WithLinger(terms.MinLinger)))
 		require.NoError(t, err)
 		p.Delegate = true
 		h, err := p.Acquire(grant.Attempt{Parent: t.Context(), Waits: t.Context(), Permits: 0})

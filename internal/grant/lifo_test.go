@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/test/locktest"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
@@ -43,7 +44,7 @@ var lifo = &grant.Kind{
 // stack is the lock.
 type stack struct{ p grant.Primitive }
 
-func newStack(c *session.Client, name string, set ...grant.Option) (*stack, error) {
+func newStack(c *session.Client, name string, set ...terms.Option) (*stack, error) {
 	p, err := grant.NewPrimitive(c, lifo, name, locktest.Options(set...))
 	return &stack{p}, err
 }

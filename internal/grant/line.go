@@ -12,7 +12,7 @@ import (
 // One at a time has its turn: it competes in Redis for all, or it holds and hands off to those behind it.
 //
 // What a goroutine in the line gets is made by the one that leaves it to it, with the mutex of the queue: its
-// hold, or the turn. So what can go on without Redis is never between two goroutines, and nobody's.
+// hold, or the turn. So what can go on without Redis always belongs to one goroutine.
 
 // line is that of one half of a queue, whose mutex guards it. The zero value is empty.
 type line struct {
@@ -20,8 +20,8 @@ type line struct {
 	parked      *tenure // what awaits the next one that comes; nil while a goroutine has the turn
 	length      int     // how many wait
 	first, last *place
-	closed      error     // why nobody may wait any more; nil: they may
-	unused      sync.Pool // places at which nobody waits
+	closed      error     // why no wait may begin any more; nil: it may
+	unused      sync.Pool // places without a waiter
 }
 
 // wish is what a goroutine in the line wants.
@@ -104,7 +104,7 @@ func (q *Queue) first(w *wish, l *line) gift {
 }
 
 // withdraw is the end of a wait in the line whose context has ended. It returns the cause, or a permit that
-// came before that: nobody else would give that back.
+// came before that: no other goroutine would give that back.
 //
 //go:noinline
 func (q *Queue) withdraw(l *line, p *place, ended context.Context) (gift, error) {
@@ -140,7 +140,7 @@ func (w *wish) givenTurn(left *tenure, now time.Time) gift {
 		}
 		if s := left.state(); s == wait.Held || s == wait.Parked {
 			left.become(wait.Offered)
-			left.queue.At.Client.Count(1, -1) // nobody has it: Shutdown waits until it is offered or given back
+			left.queue.At.Client.Count(1, -1) // no goroutine has it: Shutdown waits until it is offered or given back
 		}
 	}
 	return gift{left: left}
@@ -185,7 +185,7 @@ func (l *line) isEmpty() bool { return !l.taken }
 // hasNext reports whether a goroutine waits for it.
 func (l *line) hasNext() bool { return l.length > 0 }
 
-// take begins a turn with what was parked. Nobody has it.
+// take begins a turn with what was parked, and has no hold.
 func (l *line) take() (left *tenure) {
 	left, l.parked, l.taken = l.parked, nil, true
 	return left
@@ -209,7 +209,7 @@ func (l *line) close(reason error) {
 	}
 }
 
-// disband gives everybody who waits the turn, at once: whoever has it need not wait for the others.
+// disband gives everybody who waits the turn, at once: they need not wait for each other.
 func (l *line) disband() {
 	for l.first != nil {
 		l.send(l.first, gift{})
@@ -248,7 +248,7 @@ func (l *line) remove(p *place) {
 }
 
 // leave has a place used again. Its goroutine has taken what was sent, or was taken out of the line before
-// anything was: so nobody else has it any more. It needs no mutex.
+// anything was: so no other goroutine has it any more. It needs no mutex.
 func (l *line) leave(p *place) {
 	p.wish = wish{}
 	l.unused.Put(p)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/terms"
 )
 
 // Permits are given to the first who wants as many. The others keep their places, and the turn of the line
@@ -18,7 +20,7 @@ import (
 // Rule 41.
 func TestGivenToWhoWantsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoom(t, &Kind{}, WithBudget(5000, time.Second))
+		r := newRoom(t, &Kind{}, terms.WithBudget(5000, time.Second))
 		_, err := r.enter(t.Context(), 1)
 		require.NoError(t, err)
 		var order []string
@@ -62,7 +64,7 @@ func (r *room) permits(n int) *Hold {
 	r.made.Add(1)
 	t := &tenure{queue: r.Queue, name: r.Name, terms: r.terms, permits: n}
 	t.granted()
-	t.waiter.Lease = r.terms.lease
+	t.waiter.Lease = r.terms.Lease
 	t.waiter.Grant.Token, t.waiter.Grant.Reserved, t.waiter.Grant.Moment = 1_000_000*r.made.Load(), 5000, time.Now()
 	return t.hold(context.Background(), &r.terms)
 }
@@ -80,7 +82,7 @@ func TestGivenIsNotLost(t *testing.T) {
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
-			r := newRoom(t, &Kind{}, WithBudget(5000, time.Second))
+			r := newRoom(t, &Kind{}, terms.WithBudget(5000, time.Second))
 			var inside atomic.Int64
 			var wg sync.WaitGroup
 			for range 8 {
@@ -130,7 +132,7 @@ func TestPassedPermitIsNotLost(t *testing.T) {
 	both := 0
 	for range 500 { // which comes first is left to chance
 		synctest.Test(t, func(t *testing.T) {
-			r := newRoom(t, &Kind{}, WithBudget(1, time.Second))
+			r := newRoom(t, &Kind{}, terms.WithBudget(1, time.Second))
 			r.Delegate = true
 			_, err := r.enter(t.Context(), 1)
 			require.NoError(t, err)
@@ -144,7 +146,7 @@ func TestPassedPermitIsNotLost(t *testing.T) {
 			}()
 			synctest.Wait()
 			require.False(t, r.PassOn(), "nothing was granted")
-			r.Queue.passed.grow(&r.terms.budget)
+			r.Queue.passed.grow(&r.terms.Budget)
 			cancel()
 			passed := r.PassOn()
 			err = <-ended

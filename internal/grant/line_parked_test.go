@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
@@ -24,7 +25,7 @@ func TestOfferedIsNoHold(t *testing.T) {
 	h := r.held(100)
 	x := h.turn().tenure
 	other := *r.Primitive
-	other.terms.lease = time.Minute // so the turn cannot go on as it is
+	other.terms.Lease = time.Minute // so the turn cannot go on as it is
 	came := make(chan gift, 1)
 	go func() {
 		g, _ := r.Queue.enterLine(context.Background(), wish{primitive: &other, permits: 1}, nil)
@@ -44,7 +45,7 @@ func TestOfferedIsNoHold(t *testing.T) {
 // What is parked is had by whoever comes next, in either way, or by whoever takes it out: by one alone.
 // Rule 40.
 func TestParked(t *testing.T) {
-	r := newRoom(t, exclusive, WithLinger(time.Minute))
+	r := newRoom(t, exclusive, terms.WithLinger(time.Minute))
 	t.Cleanup(func() { r.Queue.ends.timer.Stop() })
 	_, ok := r.takeParked(t.Context())
 	require.False(t, ok)
@@ -89,7 +90,7 @@ func (t *tenure) unparkLocked() bool {
 // Many park, enter and take out at the same time: a tenure is never had by two, nor lost.
 // Rule 40.
 func TestParkedAtOnce(t *testing.T) {
-	r := newRoom(t, exclusive, WithLinger(time.Minute))
+	r := newRoom(t, exclusive, terms.WithLinger(time.Minute))
 	q := r.Queue
 	t.Cleanup(func() { q.ends.timer.Stop() })
 	var inside, turns atomic.Int64
@@ -144,7 +145,7 @@ func TestParkedAtOnce(t *testing.T) {
 // Rule 40.
 func TestOfferedAfterParking(t *testing.T) {
 	var log bytes.Buffer
-	r := newRoom(t, exclusive, WithLinger(time.Minute))
+	r := newRoom(t, exclusive, terms.WithLinger(time.Minute))
 	t.Cleanup(func() { r.Queue.ends.timer.Stop() })
 	r.Queue.At.Client.Options.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	_, err := r.enter(t.Context(), 1)
@@ -155,7 +156,7 @@ func TestOfferedAfterParking(t *testing.T) {
 	h.turn().undo()
 	require.Empty(t, x.HeldName())
 	other := *r.Primitive
-	other.terms.lease = time.Minute
+	other.terms.Lease = time.Minute
 	g, ok := other.takeParked(t.Context())
 	require.True(t, ok)
 	require.Same(t, x, g.left)

@@ -17,6 +17,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
@@ -27,7 +28,7 @@ type room struct {
 	made    atomic.Int64 // tenures
 }
 
-func newRoom(t *testing.T, kind *Kind, o ...Option) *room {
+func newRoom(t *testing.T, kind *Kind, o ...terms.Option) *room {
 	t.Helper()
 	closing, closes := context.WithCancel(context.Background())
 	t.Cleanup(closes)
@@ -40,8 +41,8 @@ func newRoom(t *testing.T, kind *Kind, o ...Option) *room {
 		q.shared = &half{}
 	}
 	p := &Primitive{Queue: q, Name: "room", Delegate: true}
-	options := Chosen("test", Every, o)
-	terms, err := options.terms(time.Hour)
+	options := terms.Chosen("test", terms.OptionsAll, o)
+	terms, err := options.Terms(time.Hour)
 	require.NoError(t, err)
 	p.terms = terms
 	return &room{Primitive: p, closing: closes}
@@ -71,9 +72,9 @@ func (r *room) held(tokens int64) *Hold {
 func (r *room) granted(token, reserved int64) *Hold {
 	t := &tenure{queue: r.Queue, name: r.Name, terms: r.terms, hasTurn: true, permits: 1}
 	t.granted()
-	t.waiter.Lease = r.terms.lease
+	t.waiter.Lease = r.terms.Lease
 	t.waiter.Grant.Token, t.waiter.Grant.Reserved, t.waiter.Grant.Moment = token, reserved, time.Now()
-	t.waiter.Demand.Lingers = r.terms.linger > 0
+	t.waiter.Demand.Lingers = r.terms.Linger > 0
 	return t.hold(context.Background(), &r.terms)
 }
 
@@ -239,7 +240,7 @@ func TestLineUsesPlacesAgain(t *testing.T) {
 // A line that is disbanded has everybody go on at once.
 func TestLineIsDisbanded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoom(t, &Kind{}, WithYielding(32, time.Second))
+		r := newRoom(t, &Kind{}, terms.WithYielding(32, time.Second))
 		_, err := r.enter(t.Context(), 1)
 		require.NoError(t, err)
 		var passed atomic.Int64

@@ -11,29 +11,29 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// Lingering: how a lock stays with its process while nobody holds it.
+// Lingering: how a lock stays with its process without a hold.
 //
-// When the last hold has ended and nobody stands in line, Unlock parks the tenure in the line. Whoever comes
+// When the last hold has ended and the line is empty, Unlock parks the tenure in the line. A goroutine that comes
 // next has it at once, as in a local hand-off. Redis knows of no difference: it has an owner, whose lease is
 // renewed.
 //
-// That must not keep others waiting. The token field says that the lock may linger. So whoever finds it taken
+// That must not keep others waiting. The token field says that the lock may linger. So a client that finds it taken
 // tells the owner, and the owner releases what is parked at once. A tenure that could not hear of that is not
 // parked. The message can be lost. So it ends at a time in any case, which counts from when it was parked
-// first: other uses in between do not put it off. Then the timer releases it, or whoever uses it offers it.
+// first: other uses in between do not put it off. Then the timer releases it, or its user offers it.
 // Where others ask each time before it is used here again, it seldom lingers: see worth.
 
 // stay is what a tenure must know to linger. It is guarded by the mutex of its queue.
 type stay struct {
 	span  time.Duration // for how long it may linger, on the terms of its last turn
 	until time.Time     // when that ends; zero before it was parked. Set once
-	spare bool          // nobody has had it since it was parked
+	spare bool          // it was not used since it was parked
 	left  chan struct{} // closed when what was parked is released; nil before it is being released. From then on it counts as one that waits
 }
 
-// mayPark reports whether a tenure that nobody holds may stay. The mutex is held. Where the timer is set for
+// mayPark reports whether a tenure without a hold may stay. The mutex is held. Where the timer is set for
 // its end, the clock need not be read: should that be over just now, the timer finds what is parked. One
-// without tokens would be of no use to whoever comes, and Redis may not have told it that others wait.
+// without tokens would be of no use to the next goroutine, and Redis may not have told it that others wait.
 func (t *tenure) mayPark() bool {
 	s := &t.stay
 	return s.span != 0 && t.waiter.Demand.Lingers && t.owns() && t.handOffs.reserved > 0 && t.handOffs.contended.IsZero() &&
@@ -77,7 +77,7 @@ func (p *Primitive) takeParked(parent context.Context) (gift, bool) {
 	return g, true
 }
 
-// unpark takes the tenure out of the line, if it is parked there. It reports whether it was: then nobody
+// unpark takes the tenure out of the line, if it is parked there. It reports whether it was: then no goroutine
 // comes to have it. The mutex is held.
 func (t *tenure) unpark() bool {
 	l := &t.queue.alone.line
@@ -95,7 +95,7 @@ func (q *Queue) mayLinger() bool {
 	return q.worth.linger()
 }
 
-// vain is how long nobody waits for an inbox again that was waited for in vain.
+// vain is for how long an inbox is not waited for again after a wait for it was in vain.
 const vain = time.Second
 
 // awaitHearing waits a moment until the client hears of the name: else what is taken now could not linger.
@@ -174,11 +174,11 @@ func (t *tenure) wanted() {
 	}
 }
 
-// leaveParked releases the tenure in the background, if it is parked: from now on nobody here can have it. It
+// leaveParked releases the tenure in the background, if it is parked: from now on no goroutine here can have it. It
 // does not block, and reports whether it was parked.
 func (t *tenure) leaveParked() bool {
 	left := make(chan struct{})
-	t.queue.mu.Lock() // whoever finds it neither parked nor held finds what to wait for
+	t.queue.mu.Lock() // a goroutine that finds it neither parked nor held finds what to wait for
 	unparked := t.unpark()
 	if unparked {
 		t.become(wait.Releasing)
@@ -195,17 +195,17 @@ func (t *tenure) leaveParked() bool {
 			t.finish()
 			return
 		}
-		// That it was taken away is nobody's loss.
-		if _, err := t.release(context.Background(), &release{}); err != nil && !errors.Is(err, fail.ErrLost) {
+		// That it was taken away ends no hold.
+		if _, err := t.release(context.Background(), &releasing{}); err != nil && !errors.Is(err, fail.ErrLost) {
 			t.queue.At.Client.Options.Logger.Info("latchkey: a lock that nobody held was not released", "name", t.name, "error", err)
 		}
 	})
 	return true
 }
 
-// awaitLeaving waits for what is under way here of those that do not want the lock any more: the release of
-// what was parked, and the cancels of those that gave up waiting. Nobody holds the lock, and nobody is next.
-// So an attempt that reaches Redis before would be refused for nobody's sake.
+// awaitLeaving waits until the release of what was parked, and the cancels of waiters that gave up, have reached
+// Redis. The lock has no holder and no waiter then. An attempt that reaches Redis before is refused without
+// need.
 func (q *Queue) awaitLeaving(waits context.Context) {
 	left := q.leaving()
 	if left == nil && !q.waiters.Departing() {
@@ -254,18 +254,18 @@ func (q *Queue) patience() time.Duration {
 	return withoutOne
 }
 
-// answer tells whoever sent an attempt that the tenure was held, or when it is released.
+// answer tells the client that sent an attempt that the tenure was held, or when it is released.
 func (t *tenure) answer(m lua.Message) {
 	t.queue.mu.Lock()
 	left := t.stay.left
 	t.queue.mu.Unlock()
 	if left != nil && !session.ClosedWithin(left, forAnswer) {
-		return // nobody waits for it any more
+		return // no attempt waits for it any more
 	}
 	t.queue.At.Client.Answer(m)
 }
 
-// Lingers reports whether what this owner has, of this client, is held by nobody.
+// Lingers reports whether this owner, of this client, has the lock without a hold.
 func (q *Queue) Lingers(owner string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

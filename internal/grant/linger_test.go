@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
@@ -19,7 +20,7 @@ func turnOf(t *testing.T, closing context.Context) *tenure {
 	t.Helper()
 	q := &Queue{At: session.Target{Client: &session.Client{Closing: closing}}}
 	x := heldTenure(t, q)
-	x.hasTurn, x.stay.span, x.handOffs.reserved = true, MaxLinger, 1
+	x.hasTurn, x.stay.span, x.handOffs.reserved = true, terms.MaxLinger, 1
 	x.waiter.Demand.Lingers = true
 	q.alone.line.taken = true
 	t.Cleanup(func() {

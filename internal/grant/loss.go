@@ -50,7 +50,7 @@ func (t *tenure) Lost(reason error) {
 		t.queue.passTurn(&t.queue.alone.line)
 	}
 	t.unpark()
-	if first && t.partOf == nil && !spare { // else nobody has lost anything
+	if first && t.partOf == nil && !spare { // else no caller has lost anything
 		t.queue.At.Client.Options.Logger.Warn("latchkey: lost", "name", t.name, "token", token, "reason", reason)
 		for _, u := range turns {
 			t.queue.At.Client.Notifier.Notify(func() { u.lost(token, reason) })

@@ -33,7 +33,7 @@ func (p *Primitive) begins() (now time.Time) {
 	return now
 }
 
-// acquired calls the hook of a hold that begins. If the hook panics, the hold is released: nobody has it.
+// acquired calls the hook of a hold that begins. If the hook panics, the hold is released: its caller does not get it.
 func (h *Hold) acquired(began time.Time, contended bool) {
 	u := h.turn()
 	t := u.tenure

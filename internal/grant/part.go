@@ -18,7 +18,7 @@ type Part struct {
 	queued    func()             // called when it waits for others; must not block
 	lost      func(reason error) // called once if it is lost; must not block
 	announces atomic.Bool        // its release is published
-	stated    int64              // with which the server may name it instead of its own; 0: none. The queue's mutex guards it
+	stated    int64              // the token that Raise wrote into Redis; 0: none. A ForceUnlock may name it. The queue's mutex guards it
 }
 
 // TakePart asks without waiting for others, until waits ends: once, unless the lease was over before it held.

@@ -3,9 +3,11 @@ package grant
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/terms"
 )
 
-// allowance is how often the goroutines of a process may pass on permits that nobody holds. There is no
+// allowance is how often the goroutines of a process may pass on permits that have no holder. There is no
 // tenure with a budget of its own, as a permit has no owner. So each grant to a delegate of the line allows
 // as much as the budget says, whichever permit is passed on. The mutex of the queue guards it. The zero value
 // allows nothing.
@@ -19,9 +21,9 @@ type allowed struct {
 
 // grow adds what a grant allows. Up to a quarter of the span is taken as over, as of tenures: see
 // beginBudget.
-func (a *allowance) grow(b *budget) {
+func (a *allowance) grow(b *terms.Budget) {
 	a.expire(time.Now())
-	*a = append(*a, allowed{b.holds, time.Now().Add(b.span - rand.N(b.span/4+1))})
+	*a = append(*a, allowed{b.Holds, time.Now().Add(b.Span - rand.N(b.Span/4+1))})
 }
 
 // use reports whether a permit may be passed on now, and counts that.
@@ -41,7 +43,7 @@ func (a *allowance) expire(now time.Time) {
 	}
 }
 
-// PassOn leaves a permit that the caller gives back, and that nobody holds, to the first goroutine in the
+// PassOn leaves a permit that the caller gives back, and that has no holder, to the first goroutine in the
 // line that wants one. It reports whether there is one, and the permit may be passed on.
 func (p *Primitive) PassOn() bool {
 	q := p.Queue

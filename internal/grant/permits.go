@@ -66,10 +66,10 @@ func (h *Hold) keeps(n int) (keep int, err error) {
 	return keep, nil
 }
 
-// part releases all permits but those that are kept.
+// part releases all permits but the ones that are kept.
 func (h *Hold) part(ctx context.Context, keep int) error {
 	t := h.turn().tenure
-	err := t.see(ctx, &release{turn: h.turn(), keep: keep})
+	err := t.see(ctx, &releasing{turn: h.turn(), keep: keep})
 	switch {
 	case errors.Is(err, ErrNotOurs) && h.isUnlocked():
 		return nil // a release of all of them was faster

@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 )
 
 // Primitive is what all that grants is made of: a name on a client, and the terms on which it is acquired. It
@@ -23,17 +24,17 @@ type Primitive struct {
 	// Demand is what Redis is asked for; nil: the whole.
 	Demand func(permits int) lua.Demand
 
-	terms terms
+	terms terms.Terms
 }
 
 // Lease is what it is acquired with.
-func (p *Primitive) Lease() time.Duration { return p.terms.lease }
+func (p *Primitive) Lease() time.Duration { return p.terms.Lease }
 
 // Passable reports whether goroutines of the process may pass on what they hold without Redis.
-func (p *Primitive) Passable() bool { return p.terms.passable() }
+func (p *Primitive) Passable() bool { return p.terms.Passable() }
 
 // Reenters reports whether a context that holds it re-enters.
-func (p *Primitive) Reenters() bool { return !p.terms.withoutReentry }
+func (p *Primitive) Reenters() bool { return !p.terms.WithoutReentry }
 
 // InLine is how many goroutines of this client stand in the line, behind their delegate. Tests wait for them.
 func (p *Primitive) InLine() int {
@@ -47,7 +48,7 @@ func (p *Primitive) InQueue() int { return p.Queue.waiters.Queued() }
 
 // NewPrimitive returns that of a name. It returns ErrInvalid for a name or options that are not valid, and
 // for a nil client.
-func NewPrimitive(c *session.Client, kind *Kind, name string, o Options) (p Primitive, err error) {
+func NewPrimitive(c *session.Client, kind *Kind, name string, o terms.Options) (p Primitive, err error) {
 	defer func() {
 		if err != nil {
 			err = fail.Wrap(name, err)
@@ -60,14 +61,14 @@ func NewPrimitive(c *session.Client, kind *Kind, name string, o Options) (p Prim
 		return p, fail.Invalid("%w: it is empty", lua.ErrName)
 	}
 	p.Name = name
-	if p.terms, err = o.terms(c.Options.Lease); err != nil {
+	if p.terms, err = o.Terms(c.Options.Lease); err != nil {
 		return p, err
 	}
-	if c.Options.WithoutPubSub && p.terms.polling == nil {
+	if c.Options.WithoutPubSub && p.terms.Polling == nil {
 		return p, fail.ErrMute
 	}
-	if c.Options.Replicas > 0 && c.Options.ReplicaTimeout >= p.terms.lease {
-		return p, fail.Invalid("the lease must be longer than what replicas may take, not %v and %v", p.terms.lease, c.Options.ReplicaTimeout)
+	if c.Options.Replicas > 0 && c.Options.ReplicaTimeout >= p.terms.Lease {
+		return p, fail.Invalid("the lease must be longer than what replicas may take, not %v and %v", p.terms.Lease, c.Options.ReplicaTimeout)
 	}
 	p.Queue, err = QueueOf(c, kind, name)
 	return p, err

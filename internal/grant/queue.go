@@ -46,15 +46,16 @@ type Queue struct {
 	worth  worth
 	others others
 	passed allowance
-	deaf   time.Time // until then nobody waits for the inbox to linger: see awaitHearing
+	deaf   time.Time // until then no tenure waits for the inbox in order to linger: see awaitHearing
 }
 
-// half is what the goroutines of this process share who hold on the same condition.
+// half is the line and the holder of one kind of holds of a name: of the readers of a read-write lock; or of
+// its writers, and of all other locks.
 type half struct {
 	line   line    // the one that has the turn competes, or hands off locally
 	holder *tenure // the last one that began to hold, until it has ended
 	held   int     // how many shared tenures are held
-	given  int64   // the greatest token of a hold of those who exclude each other
+	given  int64   // the greatest token of a hold here; not kept for readers
 }
 
 var (

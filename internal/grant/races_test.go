@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
@@ -49,7 +50,7 @@ func TestContextOfAnInnerHoldAfterTheEnd(t *testing.T) {
 	redistest.Together(t)
 	c := open(t, redistest.New(t).Option())
 	for tried := 0; tried < 20; {
-		l := newLock(t, c, "a", true, grant.WithFixedLease(20*time.Millisecond))
+		l := newLock(t, c, "a", true, terms.WithFixedLease(20*time.Millisecond))
 		outer := mustLock(t, l)
 		inner, err := l.Lock(outer.Context())
 		if errors.Is(err, fail.ErrLost) {
@@ -82,7 +83,7 @@ func TestManyHoldsEndTogether(t *testing.T) {
 	})
 	var holds []*grant.Hold
 	for n := range 300 {
-		holds = append(holds, mustLock(t, newLock(t, c, string(rune('a'+n%26))+time.Duration(n).String(), true, grant.WithFixedLease(time.Second))))
+		holds = append(holds, mustLock(t, newLock(t, c, string(rune('a'+n%26))+time.Duration(n).String(), true, terms.WithFixedLease(time.Second))))
 	}
 	for _, h := range holds {
 		left := h.Remaining()

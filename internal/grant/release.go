@@ -13,13 +13,13 @@ import (
 )
 
 // unlock releases the tenure in Redis. It waits for that until ctx ends, or for the release timeout if it
-// has. The release goes on until the trust ends: a lock that nobody needs must not stay taken. done is the
+// has. The release goes on until the trust ends: a lock that is not needed must not stay taken. done is the
 // turn that ends with it.
 func (t *tenure) unlock(ctx context.Context, done *turn) error {
 	if over, err := t.stopRenewals(ctx, done); over {
 		return err
 	}
-	return t.see(ctx, &release{turn: done})
+	return t.see(ctx, &releasing{turn: done})
 }
 
 // stopRenewals is what comes before a release is sent. It reports that none need be sent, and what came of
@@ -36,7 +36,7 @@ func (t *tenure) stopRenewals(ctx context.Context, done *turn) (over bool, err e
 }
 
 // see sends a release and waits for it as unlock says.
-func (t *tenure) see(ctx context.Context, r *release) error {
+func (t *tenure) see(ctx context.Context, r *releasing) error {
 	return t.queue.At.FinishInBackground(ctx, func(ctx context.Context) (bool, error) { return t.release(ctx, r) })
 }
 
@@ -62,7 +62,7 @@ func (t *tenure) releaseLost(loss error, done *turn) {
 	if left <= 0 || !errors.Is(loss, lease.ErrExpired) && !errors.Is(loss, lease.ErrEnded) {
 		return
 	}
-	e, weight, at := t.endingOf(&release{turn: done, unheard: done == nil}), t.Weight(), t.queue.At
+	e, weight, at := t.endingOf(&releasing{turn: done, unheard: done == nil}), t.Weight(), t.queue.At
 	at.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), left)
 		defer cancel()
@@ -74,11 +74,11 @@ func (t *tenure) releaseLost(loss error, done *turn) {
 	})
 }
 
-// release is what the sends of one release know of those before.
-type release struct {
-	turn       *turn         // nil: nobody held it
+// releasing is one release, over all its repetitions.
+type releasing struct {
+	turn       *turn         // nil: it had no hold
 	keep       int           // permits that stay held: then the tenure goes on
-	to         string        // the owner id that has it after that; empty: nobody
+	to         string        // the owner id that has it after that; empty: none
 	lasts      time.Duration // so long; then it ends unless somebody attaches it
 	unanswered bool          // one was sent and not answered
 	unheard    bool          // no caller has had it: no time is left for which it was to be held
@@ -86,7 +86,7 @@ type release struct {
 
 // release sends the release until it is answered, ctx ends, or the trust has ended. It reports false when ctx
 // has ended first: then it is to go on.
-func (t *tenure) release(ctx context.Context, r *release) (over bool, err error) {
+func (t *tenure) release(ctx context.Context, r *releasing) (over bool, err error) {
 	err = t.send(ctx, r)
 	if ctx.Err() != nil && errors.Is(err, fail.ErrInterrupted) {
 		return false, err
@@ -100,7 +100,7 @@ func (t *tenure) release(ctx context.Context, r *release) (over bool, err error)
 	return true, err
 }
 
-func (t *tenure) send(ctx context.Context, r *release) error {
+func (t *tenure) send(ctx context.Context, r *releasing) error {
 	if !t.queue.waiters.Answered(&t.waiter) {
 		if err := t.patiently(ctx, func(ctx context.Context) error { return t.queue.waiters.AwaitAnswers(ctx, &t.waiter) }); err != nil {
 			return t.undone(ctx, r, fail.ErrUnavailable)
@@ -133,7 +133,7 @@ func (t *tenure) send(ctx context.Context, r *release) error {
 }
 
 // endingOf is what a release asks for now.
-func (t *tenure) endingOf(r *release) lua.Ending {
+func (t *tenure) endingOf(r *releasing) lua.Ending {
 	announce := t.partOf != nil && t.partOf.announces.Load()
 	return lua.Ending{Owner: t.waiter.Owner, Entry: t.strayEntry(), Rest: t.rest(r), Announce: announce}
 }
@@ -146,7 +146,7 @@ func (t *tenure) patiently(ctx context.Context, f func(context.Context) error) e
 }
 
 // undone is the error of a release that was not answered while it mattered.
-func (t *tenure) undone(ctx context.Context, r *release, err error) error {
+func (t *tenure) undone(ctx context.Context, r *releasing, err error) error {
 	switch {
 	case t.queue.At.Client.Stopped.Err() != nil:
 		return fail.ErrClosed
@@ -163,11 +163,11 @@ func (t *tenure) undone(ctx context.Context, r *release, err error) error {
 var ErrNotOurs = errors.New("somebody else has it in Redis, or nobody")
 
 // rest is what stays after a release: for how many ms the lock, or how many permits.
-func (t *tenure) rest(r *release) int64 {
-	if t.terms.minHold == 0 || r.unheard {
+func (t *tenure) rest(r *releasing) int64 {
+	if t.terms.MinHold == 0 || r.unheard {
 		return int64(r.keep)
 	}
-	return max(session.Milliseconds(time.Until(r.turn.moment.Add(t.terms.minHold))), 0)
+	return max(session.Milliseconds(time.Until(r.turn.moment.Add(t.terms.MinHold))), 0)
 }
 
 // strayEntry is the tenure's queue entry if a copy of its acquire may have restored that, else empty.
@@ -178,8 +178,8 @@ func (t *tenure) strayEntry() string {
 	return t.queue.claim(&t.waiter).Entry()
 }
 
-// unlockLate releases what was held when the client was closed. Nobody renews it any more, but until its
-// trust ends nobody else has it either. It is sent once, and not for long: whoever is closing waits for
+// unlockLate releases what was held when the client was closed. It is not renewed any more, but until its
+// trust ends no other owner has it either. It is sent once, and not for long: Close waits for
 // nothing.
 func (t *tenure) unlockLate(ctx context.Context, done *turn) error {
 	err := t.sendLate(ctx, done)
@@ -189,7 +189,7 @@ func (t *tenure) unlockLate(ctx context.Context, done *turn) error {
 	return err
 }
 
-// sendLate is unlockLate of a turn that nobody hears of.
+// sendLate is unlockLate of a turn whose caller is not told.
 func (t *tenure) sendLate(ctx context.Context, done *turn) error {
 	c := t.queue.At.Client
 	until := c.HeldAtClose.TrustedUntil(t)
@@ -202,7 +202,7 @@ func (t *tenure) sendLate(ctx context.Context, done *turn) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(c.Options.ReleaseTimeout, time.Until(until)))
 	defer cancel()
-	owned, err := t.queue.Commands.Release(session.WithoutDeadline(ctx), t.endingOf(&release{turn: done}), 0)
+	owned, err := t.queue.Commands.Release(session.WithoutDeadline(ctx), t.endingOf(&releasing{turn: done}), 0)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: it was not released, and its lease runs out: %w", fail.ErrClosed, fail.WithSentinel(err))

@@ -34,7 +34,7 @@ func (t *tenure) replicate(waits context.Context) error {
 	defer stop()
 	for {
 		sent := time.Now()
-		renewal := lua.Renewal{Keys: t.queue.At.Keys, Owner: t.waiter.Owner, Lease: session.Milliseconds(t.terms.lease)}
+		renewal := lua.Renewal{Keys: t.queue.At.Keys, Owner: t.waiter.Owner, Lease: session.Milliseconds(t.terms.Lease)}
 		held, replicas, err := t.renewOnce(ctx, renewal)
 		switch {
 		case err == nil && !held:

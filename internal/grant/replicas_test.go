@@ -13,9 +13,9 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/fail"
-	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/test/locktest"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
@@ -115,7 +115,7 @@ func TestReplicas(t *testing.T) {
 			answers()
 			require.NoError(t, mustLock(t, l).Unlock(t.Context()))
 			clean(t, plain)
-			_, err = lock.New(careful, "a", delegate, locktest.Options(grant.WithLease(100*time.Millisecond)))
+			_, err = lock.New(careful, "a", delegate, locktest.Options(terms.WithLease(100*time.Millisecond)))
 			require.ErrorIs(t, err, fail.ErrInvalid)
 		})
 	}

@@ -10,29 +10,29 @@ import (
 
 // Sharing: how the goroutines of a process hold one tenure together.
 //
-// Those that come while the tenure is held join it: each has a turn in it, and no command is sent. The one
-// that leaves last releases. Those that come while none is held stand in the line of their half. Its delegate
+// Readers that come while the tenure is held join it: each has a turn in it, and no command is sent. The
+// last one that leaves releases. Readers that come while none is held stand in the line of their half. Its delegate
 // competes, and all that stand behind it join what it was granted, in the same step.
 //
 // That must not go on for ever while others wait. A message says that they do. From then on a budget bounds
 // how many may join, and for how long. Who comes after that competes under a fresh id, which Redis queues
 // behind those others. So a tenure is joined only if its process would have heard the message all the while.
-// The message can be lost. So whoever waits repeats it, each time it asks.
+// The message can be lost. So a waiter repeats it, each time it asks.
 
 // sharing is whether goroutines hold a tenure together.
 type sharing uint8
 
 const (
-	notShared sharing = iota // one alone; or nobody yet, or nobody any more
+	notShared sharing = iota // one alone; or none yet, or none any more
 	closed                   // several do, and no others may join
 	open                     // several do, and others may join
 )
 
-// stopJoining has nobody join any more. The mutex is held.
+// stopJoining lets no further reader join. The mutex is held.
 func (t *tenure) stopJoining() { t.sharing = min(t.sharing, closed) }
 
 // join returns a hold of the tenure that the goroutines of this process hold together. It returns nil when
-// there is none, or when it is for others to have their turn. It does not overtake those that stand in line.
+// there is none, or when it is for others to have their turn. It does not overtake readers that stand in line.
 func (p *Primitive) join(parent context.Context, now time.Time) *Hold {
 	if parent.Err() != nil {
 		return nil
@@ -70,11 +70,11 @@ func (q *Queue) letJoin(l *line, as joining) {
 	}
 }
 
-// joinNow is join for whoever is next. The mutex is held.
+// joinNow is join for the next in line. The mutex is held.
 func (q *Queue) joinNow(w *wish, now time.Time, as joining) *Hold {
 	q.locked()
 	t, terms := q.shared.holder, &w.primitive.terms
-	if t == nil || !terms.sharable() || terms.lease != t.terms.lease || t.item.Left() <= 0 || !t.isOpen() || as == counted && !t.inBudget(now) {
+	if t == nil || !terms.Sharable() || terms.Lease != t.terms.Lease || t.item.Left() <= 0 || !t.isOpen() || as == counted && !t.inBudget(now) {
 		return nil
 	}
 	if as == counted && !t.handOffs.contended.IsZero() {
@@ -98,7 +98,7 @@ func (t *tenure) isOpen() bool {
 // inBudget reports whether one more may join now whom the budget counts. The mutex is held.
 func (t *tenure) inBudget(now time.Time) bool {
 	o := &t.handOffs
-	return o.contended.IsZero() || o.handed < t.terms.holds && now.Sub(o.contended) < t.terms.span
+	return o.contended.IsZero() || o.handed < t.terms.Holds && now.Sub(o.contended) < t.terms.Span
 }
 
 // forInbox is how long a reader waits for the inbox at most, so that others may join it. So does whoever
@@ -144,7 +144,7 @@ func (t *tenure) share() {
 	t.queue.enter() // as long as it is shared, its process must hear that others wait
 	// A channel of the name alone may have been closed since it was looked at.
 	listening := t.audible && (!t.queue.At.Client.Sharded || t.queue.Listening())
-	if listening && t.terms.sharable() {
+	if listening && t.terms.Sharable() {
 		t.sharing = open
 		h.holder = t
 		t.queue.letJoin(&h.line, uncounted)
@@ -176,7 +176,7 @@ func (t *tenure) vacate(u *turn) (last bool) {
 		runtime.Gosched()
 		q.mu.Lock()
 		if t.joined != joined {
-			return false // it is for whoever leaves last of those
+			return false // it is for the last of those readers
 		}
 	}
 	t.stopJoining()

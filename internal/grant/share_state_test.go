@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey/internal/terms"
 )
 
 // Those that stand in line when a reader is granted the lock join it, however long ago it was heard that
@@ -14,7 +16,7 @@ import (
 // Rule 29.
 func TestLineJoinsOutsideTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoom(t, &Kind{Exclusive: true, Downgrader: func(*Queue) Downgrader { return nil }}, WithBudget(2, time.Millisecond))
+		r := newRoom(t, &Kind{Exclusive: true, Downgrader: func(*Queue) Downgrader { return nil }}, terms.WithBudget(2, time.Millisecond))
 		r.Shared = true
 		_, err := r.enter(t.Context(), 0)
 		require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
@@ -18,8 +19,8 @@ import (
 type tenure struct {
 	queue   *Queue
 	name    string
-	terms   terms
-	audible bool   // it would have heard all the while that others wait; set before it competes
+	terms   terms.Terms
+	audible bool   // the inbox was confirmed before it competed: no "others wait" can have been missed
 	heard   uint64 // of one that may linger: what hearing was before it competed
 	waiter  wait.Waiter
 	item    lease.Item
@@ -47,7 +48,7 @@ type tenure struct {
 	opening    First         // what its first acquire is; nil: the kind's, or it was sent
 	partOf     *Part         // set before it competes; nil unless it is one of a lock over several servers
 	contention contention
-	caller     context.Context // of whoever competes with it
+	caller     context.Context // of the call that competes with it
 	made       time.Time
 }
 
@@ -153,7 +154,7 @@ func (p *Primitive) newTenure(of *contender) *tenure {
 	t := &tenure{queue: p.Queue, name: p.Name, terms: p.terms, hasTurn: of.inTurn, permits: of.Permits, shared: p.Shared, partOf: of.part,
 		caller: of.Parent, made: time.Now(),
 	}
-	t.waiter = wait.Waiter{Number: n, Owner: c.IDs.ID(n), Lease: p.terms.lease, Try: of.Try, Proposed: of.part != nil || of.from != nil, Opens: of.First != nil}
+	t.waiter = wait.Waiter{Number: n, Owner: c.IDs.ID(n), Lease: p.terms.Lease, Try: of.Try, Proposed: of.part != nil || of.from != nil, Opens: of.First != nil}
 	if of.from != nil {
 		t.waiter.From = *of.from
 	}
@@ -164,18 +165,18 @@ func (p *Primitive) newTenure(of *contender) *tenure {
 	if of.contended {
 		t.contention = told
 	}
-	if polls := p.terms.polling; polls != nil {
-		t.waiter.Pauses = &retry.Backoff{First: polls.first, Last: polls.last}
+	if polls := p.terms.Polling; polls != nil {
+		t.waiter.Pauses = &retry.Backoff{First: polls.First, Last: polls.Last}
 	}
 	switch {
 	case p.Demand != nil:
 		t.waiter.Demand = p.Demand(of.Permits)
-	case of.inTurn && p.terms.passable() && p.Queue.hasNext(): // else the first that comes may offer
-		t.waiter.Demand.Permits = p.terms.holds // tokens for the holds that follow in this process
+	case of.inTurn && p.terms.Passable() && p.Queue.hasNext(): // else the first that comes may offer
+		t.waiter.Demand.Permits = p.terms.Holds // tokens for the holds that follow in this process
 	}
-	if of.from == nil && p.terms.lingers() && p.Queue.mayLinger() { // else Redis is not told that it does
-		if t.heard = t.queue.hearing(); t.heard > 0 { // else nobody could end it
-			t.waiter.Demand.Lingers, t.waiter.Demand.Permits = true, MaxBudgetHolds
+	if of.from == nil && p.terms.Lingers() && p.Queue.mayLinger() { // else Redis is not told that it does
+		if t.heard = t.queue.hearing(); t.heard > 0 { // else no client could end it
+			t.waiter.Demand.Lingers, t.waiter.Demand.Permits = true, terms.MaxBudgetHolds
 		}
 	}
 	if !c.Register(n, t) {

@@ -20,7 +20,7 @@ type turn struct {
 	gave     int32       // so many permits it gave on, with the tenure; 0: it did not. Guarded as last is
 	had      atomic.Bool // its goroutine has got it: it was made by the one before
 	rare     *rare       // what few turns have; nil: none of it. Guarded as last is
-	last     *Hold       // of those that are not unlocked; they are chained. Guarded by the mutex of the queue
+	last     *Hold       // of the holds that are not unlocked, which are chained. Guarded by the mutex of the queue
 	first    Hold
 
 	previous, next *turn // in the chain of a shared tenure, guarded by that of the queue
@@ -28,7 +28,7 @@ type turn struct {
 
 // rare is what few turns have. Each local hand-off makes a turn, so one should be small.
 type rare struct {
-	leaves bool          // it is being detached: nobody re-enters
+	leaves bool          // it is being detached: no caller re-enters
 	slow   *session.Slow // nil: the logger is not told of it
 	wanted wanted
 }
@@ -129,7 +129,7 @@ func (u *turn) undo() {
 	t := u.tenure
 	t.queue.mu.Lock()
 	_, last, _ := u.leave(&u.first)
-	loss := t.loss // nobody has this hold, so what it knows by the clock does not count
+	loss := t.loss // no caller has this hold, so what it knows by the clock does not count
 	over := last && loss == nil && !u.stepDown(time.Now())
 	t.queue.mu.Unlock()
 	switch {
@@ -155,7 +155,7 @@ func (u *turn) reenter(parent context.Context, p *Primitive) (*Hold, error) {
 	if !p.Shared && (t.shared || t.weak > 0) {
 		return nil, ErrUpgrade
 	}
-	if p.terms.withoutReentry {
+	if p.terms.WithoutReentry {
 		return nil, fail.ErrReentered
 	}
 	u.last = &Hold{backing: u, parent: parent, before: u.last}
@@ -175,9 +175,10 @@ func (u *turn) unlink() {
 	u.previous, u.next = nil, nil
 }
 
-// leave removes h, and reports whether it was the turn's last hold, whether the tenure ends with it or is
-// handed off, and whether the tenure was lost. The mutex of the queue is held.
-func (u *turn) leave(h *Hold) (over, last bool, loss error) {
+// leave removes h. turnEnds: h was the last hold of its turn. nobodyLeft: no goroutine of this process is inside
+// the tenure any more, so the caller must hand it on, park it or release it. loss: why the tenure was lost;
+// nil unless it was. The mutex of the queue is held.
+func (u *turn) leave(h *Hold) (turnEnds, nobodyLeft bool, loss error) {
 	t := u.tenure
 	for p := &u.last; *p != nil; p = &(*p).before {
 		if *p == h {
@@ -185,9 +186,9 @@ func (u *turn) leave(h *Hold) (over, last bool, loss error) {
 			break
 		}
 	}
-	if over = u.last == nil; over {
+	if turnEnds = u.last == nil; turnEnds {
 		u.endRare()
 	}
-	last = over && (!t.shared || t.vacate(u))
-	return over, last, t.lossOf(h)
+	nobodyLeft = turnEnds && (!t.shared || t.vacate(u))
+	return turnEnds, nobodyLeft, t.lossOf(h)
 }

@@ -11,7 +11,7 @@ import (
 // Being wanted: how a holder hears that others wait for what it has.
 //
 // What waits in this process is seen as it comes. Of others Redis tells: a script marks the owner, and from
-// then on whoever finds the lock taken sends a message. That one may be lost, and some who wait leave no
+// then on a client that finds the lock taken sends a message. That one may be lost, and some who wait leave no
 // trace that a message could follow. So the script is repeated, and says what can be seen in Redis.
 
 // How often it is repeated: of what goroutines hold together beside processes of Redisson, oftener.
@@ -27,7 +27,7 @@ func (t *tenure) question() time.Duration {
 	return question
 }
 
-// wanted is who wants to know of a turn that others wait. The zero value is nobody.
+// wanted has what is to be told when others wait for a turn. The zero value has nothing.
 type wanted struct {
 	tell []func()      // called once each, with the mutex held
 	told bool          // others wait

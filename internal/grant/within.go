@@ -15,7 +15,7 @@ import (
 // holdsOf is the key under which each context of holds adds its own, and finds nothing.
 type holdsOf struct{ holds []*Hold }
 
-// HoldsOf returns the holds whose contexts ctx is derived from, the innermost first, also those that have
+// HoldsOf returns the holds whose contexts ctx is derived from, the innermost first, also holds that have
 // ended.
 func HoldsOf(ctx context.Context) []*Hold {
 	all := &holdsOf{}
@@ -38,7 +38,7 @@ func Collect(key any, holds ...*Hold) {
 // ErrSeveral says that a hold has no lease of its own.
 var ErrSeveral = errors.New("it is held on several servers")
 
-// Lose ends the hold for this reason, with all that share its lease: those that re-entered, and readers of
+// Lose ends the hold for this reason, with all that share its lease: re-entered holds, and readers of
 // its process. Their contexts have ended when it returns. Only then it takes from Redis what they had there,
 // in one attempt, so that the next waiter is granted it after they have ended, as after the end of a lease.
 // It returns [ErrSeveral] for a hold of a lock over several servers, and why the hold has ended if it has.
@@ -51,7 +51,7 @@ func (h *Hold) Lose(ctx context.Context, reason error) error {
 		return ErrSeveral
 	}
 	t := u.tenure
-	ending := t.endingOf(&release{turn: u})
+	ending := t.endingOf(&releasing{turn: u})
 	ending.Rest = 0 // also where the lock is to stay taken for a while after an Unlock
 	if !t.queue.At.Client.Keeper.Lose(&t.item, reason) {
 		return fail.Join(h.Err(), fail.ErrNotHeld) // it ended in this moment

@@ -1,7 +1,7 @@
 package grant
 
 // worth is what a process has seen of the worth of lingering, for one name. Where others ask for a lock each
-// time before it is used here again, lingering costs them a trip, and nobody gains. Then the process lingers
+// time before it is used here again, lingering costs them a trip, and no process gains. Then the process lingers
 // with one tenure only now and then, to see whether that has changed. The zero value is ready for use.
 // The mutex of the queue guards it.
 type worth struct {

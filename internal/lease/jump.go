@@ -20,7 +20,7 @@ func (k *Keeper) Jumped(d time.Duration, sent time.Time, concerns func(*Item) bo
 	k.mu.Lock()
 	k.jump = sent
 	var lost []*Item
-	for _, i := range slices.Clone(k.items) {
+	for _, i := range slices.Clone(k.items.All()) {
 		if i.since.Before(sent) && i.trust.leftMonotonic() <= d && concerns(i) {
 			k.end(i, ErrJumped)
 			lost = append(lost, i)
@@ -34,14 +34,14 @@ func (k *Keeper) Jumped(d time.Duration, sent time.Time, concerns func(*Item) bo
 func (k *Keeper) RenewedSince(moment time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return !slices.ContainsFunc(k.items, func(i *Item) bool { return i.since.Before(moment) })
+	return !slices.ContainsFunc(k.items.All(), func(i *Item) bool { return i.since.Before(moment) })
 }
 
 // Shortest returns for how long all that is kept can be trusted; 0 when nothing is kept.
 func (k *Keeper) Shortest() (least time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, i := range k.items {
+	for _, i := range k.items.All() {
 		if left := max(i.trust.left(), 1); least == 0 || left < least {
 			least = left
 		}

@@ -8,13 +8,14 @@
 package lease
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/due"
 )
 
 // ErrGone is the reason of a loss when Redis says that the hold is no longer its owner's.
@@ -36,12 +37,12 @@ type Item struct {
 	Lease time.Duration // what each renewal asks for
 	End   time.Time     // never trusted nor renewed past this; zero: no such limit
 
+	due.Entry // of a kept item: when the next renewal is sent, or its trust ends. Guarded by the keeper's mutex
+
 	trust    trust
 	lost     atomic.Pointer[error] // why the trust was ended before its time; nil unless it was. Set before that
 	since    time.Time             // the moment from which it counts; guarded by the keeper's mutex, as what follows
-	next     time.Time             // what happens next: a renewal, or the end of trust
 	slack    time.Duration         // how much earlier a renewal may come
-	index    int                   // in the heap, plus one; 0: not kept
 	renewing bool
 	again    bool // another renewal follows the one that is under way
 	removed  bool
@@ -54,7 +55,7 @@ type Keeper struct {
 	ctx     context.Context
 
 	mu    sync.Mutex
-	items items
+	items due.Queue[*Item]
 	timer *time.Timer
 	due   time.Time // of the timer; zero: not set
 	ahead int64     // by how much the wall clock was ahead of the monotonic one when all items were looked at, in ns
@@ -71,7 +72,7 @@ func (k *Keeper) Keep(i *Item, moment time.Time, d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.schedule(i, moment, d)
-	heap.Push(&k.items, i)
+	k.items.Set(i, i.At)
 	k.arm()
 }
 
@@ -92,8 +93,8 @@ func (k *Keeper) KeepShort(i *Item, moment time.Time, d time.Duration) {
 	k.schedule(i, moment, d)
 	i.short = true
 	by := min(d/3, confirmBy)
-	i.next, i.slack = moment.Add(by), max(by-confirmFrom, 0)
-	heap.Push(&k.items, i)
+	i.At, i.slack = moment.Add(by), max(by-confirmFrom, 0)
+	k.items.Set(i, i.At)
 	k.arm()
 }
 
@@ -113,14 +114,14 @@ func (k *Keeper) schedule(i *Item, moment time.Time, d time.Duration) {
 			until = i.End
 		}
 		i.trust.set(until)
-		i.next, i.slack = until, 0
+		i.At, i.slack = until, 0
 	} else {
 		i.trust.set(until)
 		i.slack = d / 30
-		i.next = moment.Add(d/3 - rand.N(i.slack+1))
+		i.At = moment.Add(d/3 - rand.N(i.slack+1))
 	}
 	if moment.Before(k.jump) { // it may be over in Redis: a renewal at once finds out
-		i.next, i.slack, i.short = time.Now(), 0, true
+		i.At, i.slack, i.short = time.Now(), 0, true
 	}
 }
 
@@ -145,9 +146,7 @@ func (k *Keeper) Remove(i *Item) bool {
 
 func (k *Keeper) remove(i *Item) {
 	i.removed = true
-	if i.index > 0 {
-		heap.Remove(&k.items, i.index-1)
-	}
+	k.items.Remove(i)
 }
 
 // end ends an item's trust before its time. Somebody may look at the trust before the owner is told of the
@@ -162,7 +161,7 @@ func (k *Keeper) end(i *Item, reason error) {
 // does nothing.
 func (k *Keeper) Lose(i *Item, reason error) bool {
 	k.mu.Lock()
-	if i.removed || i.index == 0 {
+	if i.removed || !i.Queued() {
 		k.mu.Unlock()
 		return false
 	}
@@ -178,7 +177,7 @@ func (k *Keeper) Ask(i *Item) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case i.removed || i.index == 0:
+	case i.removed || !i.Queued():
 	case i.renewing:
 		i.again = true
 	default:
@@ -188,8 +187,8 @@ func (k *Keeper) Ask(i *Item) {
 
 // hasten has a renewal be what happens next.
 func (k *Keeper) hasten(i *Item) {
-	i.next, i.slack, i.short = time.Now(), 0, true // also one that would add nothing
-	heap.Fix(&k.items, i.index-1)
+	i.At, i.slack, i.short = time.Now(), 0, true // also one that would add nothing
+	k.items.Set(i, i.At)
 	k.arm()
 }
 
@@ -199,7 +198,7 @@ func (k *Keeper) Expire(i *Item) {
 		return
 	}
 	k.mu.Lock()
-	kept := !i.removed && i.index > 0
+	kept := !i.removed && i.Queued()
 	if kept {
 		k.expired(i)
 	}
@@ -220,7 +219,7 @@ func (k *Keeper) expired(i *Item) {
 func (k *Keeper) Empty() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return len(k.items) == 0
+	return k.items.Len() == 0
 }
 
 // tell tells the owners of items that were removed. It is called without the mutex: an owner may call the

@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"slices"
@@ -49,7 +48,7 @@ func (k *Keeper) RenewAll() {
 	k.mu.Lock()
 	var due []*Item
 	now := time.Now()
-	for _, i := range slices.Clone(k.items) {
+	for _, i := range slices.Clone(k.items.All()) {
 		if !i.renewing {
 			i.renewing = true
 			k.postpone(i, now)
@@ -89,15 +88,15 @@ func (k *Keeper) renew(batch []*Item) {
 		case i.removed:
 		case err != nil && passing: // RenewAll follows
 		case err != nil:
-			i.next = now.Add(min(i.Lease/3, max(i.Left()+1, 0)))
-			heap.Fix(&k.items, i.index-1)
+			i.At = now.Add(min(i.Lease/3, max(i.Left()+1, 0)))
+			k.items.Set(i, i.At)
 		case !held[n]:
 			k.end(i, ErrGone)
 			lost = append(lost, i)
 		case i.Left() > 0: // past that the end of trust is final, however late the answer
 			i.short = false
 			k.schedule(i, sent, leases[n])
-			heap.Fix(&k.items, i.index-1)
+			k.items.Set(i, i.At)
 			if i.again {
 				i.again = false
 				k.hasten(i)

@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"container/heap"
 	"slices"
 	"time"
 )
@@ -24,7 +23,7 @@ func (k *Keeper) wokeUp(now time.Time) (lost []*Item) {
 		return nil
 	}
 	k.ahead = ahead
-	for _, i := range slices.Clone(k.items) {
+	for _, i := range slices.Clone(k.items.All()) {
 		if i.LeftAt(now) <= 0 {
 			k.expired(i)
 			lost = append(lost, i)
@@ -36,10 +35,10 @@ func (k *Keeper) wokeUp(now time.Time) (lost []*Item) {
 // arm sets the timer to the first item, or to the next look at the clocks, unless it fires by then anyway. It is called
 // with the mutex.
 func (k *Keeper) arm() {
-	if len(k.items) == 0 || k.ctx.Err() != nil {
+	if k.items.Len() == 0 || k.ctx.Err() != nil {
 		return
 	}
-	next := k.items[0].next
+	next := k.items.First().At
 	if !k.due.IsZero() && !next.Before(k.due) {
 		return
 	}
@@ -77,9 +76,9 @@ func (k *Keeper) tick() {
 // collect takes what is due and what is over. What falls due soon fills the batch: many holds would otherwise
 // be renewed a few at a time.
 func (k *Keeper) collect(now time.Time) (due, lost []*Item) {
-	for len(k.items) > 0 {
-		i := k.items[0]
-		if early := i.next.Sub(now); early > 0 && (len(due) >= Batch || early > i.slack || i.renewing || i.final(now)) {
+	for k.items.Len() > 0 {
+		i := k.items.First()
+		if early := i.At.Sub(now); early > 0 && (len(due) >= Batch || early > i.slack || i.renewing || i.final(now)) {
 			break
 		}
 		if i.Left() <= 0 {
@@ -108,6 +107,6 @@ func (i *Item) reachesEnd(until time.Time) bool {
 
 // postpone leaves only the end of trust to happen.
 func (k *Keeper) postpone(i *Item, now time.Time) {
-	i.next = now.Add(i.Left() + 1)
-	heap.Fix(&k.items, i.index-1)
+	i.At = now.Add(i.Left() + 1)
+	k.items.Set(i, i.At)
 }

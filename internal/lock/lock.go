@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 )
 
 // Lock is the inside of the root package's Lock, which documents the methods of the same names. It is safe
@@ -37,7 +38,7 @@ type Ways interface {
 // New returns the lock of a name. With delegate, one goroutine of this client queues in Redis at a time,
 // and the others stand behind it in the line of the process. It returns ErrInvalid for a nil client, and
 // for names and options that are not valid.
-func New(c *session.Client, name string, delegate bool, o grant.Options) (*Lock, error) {
+func New(c *session.Client, name string, delegate bool, o terms.Options) (*Lock, error) {
 	p, err := grant.NewPrimitive(c, kind, name, o)
 	p.Delegate = delegate
 	if err != nil {
@@ -47,12 +48,12 @@ func New(c *session.Client, name string, delegate bool, o grant.Options) (*Lock,
 }
 
 // NewQueued returns the primitive of a name whose waiters are queued, each for itself.
-func NewQueued(c *session.Client, name string, o grant.Options) (grant.Primitive, error) {
+func NewQueued(c *session.Client, name string, o terms.Options) (grant.Primitive, error) {
 	return grant.NewPrimitive(c, kind, name, o)
 }
 
 // NewPolled returns the primitive of a name whose waiters are never queued.
-func NewPolled(c *session.Client, name string, o grant.Options) (grant.Primitive, error) {
+func NewPolled(c *session.Client, name string, o terms.Options) (grant.Primitive, error) {
 	return grant.NewPrimitive(c, kind, name, o.Polling())
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/test/locktest"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
@@ -156,7 +157,7 @@ func TestReentry(t *testing.T) {
 		inner, err := newLock(t, c, "a", !delegate).Lock(outer.Context())
 		require.NoError(t, err)
 		require.Equal(t, outer.Token(), inner.Token())
-		_, err = newLock(t, c, "a", delegate, grant.WithoutReentry()).Lock(outer.Context())
+		_, err = newLock(t, c, "a", delegate, terms.WithoutReentry()).Lock(outer.Context())
 		require.ErrorIs(t, err, fail.ErrReentered)
 		_, err = l.TryLock(t.Context())
 		require.ErrorIs(t, err, fail.ErrNotAcquired, "another context does not re-enter")
@@ -180,7 +181,7 @@ func TestHoldContext(t *testing.T) {
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
 		const lease = 1200 * time.Millisecond // longer than a stall of the machine
 		c := open(t, s.Option())
-		l := newLock(t, c, "a", delegate, grant.WithLease(lease))
+		l := newLock(t, c, "a", delegate, terms.WithLease(lease))
 		parent, cancel := context.WithCancelCause(context.WithValue(t.Context(), "k", "v")) //nolint:staticcheck // any key will do
 		h, err := l.Lock(parent)
 		require.NoError(t, err)
@@ -202,7 +203,7 @@ func TestLeases(t *testing.T) {
 		plain := s.Client(t)
 		c := open(t, s.Option())
 		s.Run(t, "fixed", func(t *testing.T) {
-			l := newLock(t, c, "fixed", delegate, grant.WithFixedLease(200*time.Millisecond))
+			l := newLock(t, c, "fixed", delegate, terms.WithFixedLease(200*time.Millisecond))
 			began := time.Now()
 			h := mustLock(t, l)
 			<-h.Context().Done()
@@ -215,7 +216,7 @@ func TestLeases(t *testing.T) {
 		s.Run(t, "fixed, granted by message", func(t *testing.T) {
 			l := newLock(t, c, "granted", delegate)
 			first := mustLock(t, l)
-			later := lockLater(t, newLock(t, open(t, s.Option()), "granted", delegate, grant.WithFixedLease(3*time.Second)))
+			later := lockLater(t, newLock(t, open(t, s.Option()), "granted", delegate, terms.WithFixedLease(3*time.Second)))
 			queued(t, l, 1)
 			began := time.Now()
 			require.NoError(t, first.Unlock(t.Context()))
@@ -225,7 +226,7 @@ func TestLeases(t *testing.T) {
 			clean(t, plain)
 		})
 		s.Run(t, "max", func(t *testing.T) {
-			l := newLock(t, c, "max", delegate, grant.WithLease(900*time.Millisecond), grant.WithMaxHold(1200*time.Millisecond))
+			l := newLock(t, c, "max", delegate, terms.WithLease(900*time.Millisecond), terms.WithMaxHold(1200*time.Millisecond))
 			began := time.Now()
 			h := mustLock(t, l)
 			<-h.Context().Done()
@@ -234,7 +235,7 @@ func TestLeases(t *testing.T) {
 			clean(t, plain)
 		})
 		s.Run(t, "min", func(t *testing.T) {
-			l := newLock(t, c, "min", delegate, grant.WithMinHold(300*time.Millisecond))
+			l := newLock(t, c, "min", delegate, terms.WithMinHold(300*time.Millisecond))
 			began := time.Now()
 			h := mustLock(t, l)
 			next := lockLater(t, l)
@@ -371,26 +372,26 @@ func TestBadInput(t *testing.T) {
 		plain := s.Client(t)
 		c := open(t, s.Option())
 		for _, name := range []string{"", "a{b", "a}b", "{}", strings.Repeat("x", 1025)} {
-			_, err := lock.New(c, name, delegate, grant.Options{})
+			_, err := lock.New(c, name, delegate, terms.Options{})
 			require.ErrorIs(t, err, fail.ErrInvalid, name)
 		}
-		for _, option := range []grant.Option{
-			grant.WithLease(0), grant.WithLease(-time.Second), grant.WithLease(9 * time.Millisecond), grant.WithLease(25 * time.Hour),
-			grant.WithFixedLease(0), grant.WithFixedLease(-1), grant.WithMinHold(0), grant.WithMinHold(-1), grant.WithMaxHold(0), grant.WithMaxHold(-1),
-			grant.WithBudget(-1, time.Second), grant.WithBudget(grant.MaxBudgetHolds+1, time.Second), grant.WithBudget(1, 0), grant.WithBudget(1, grant.MaxBudgetTime+1),
+		for _, option := range []terms.Option{
+			terms.WithLease(0), terms.WithLease(-time.Second), terms.WithLease(9 * time.Millisecond), terms.WithLease(25 * time.Hour),
+			terms.WithFixedLease(0), terms.WithFixedLease(-1), terms.WithMinHold(0), terms.WithMinHold(-1), terms.WithMaxHold(0), terms.WithMaxHold(-1),
+			terms.WithBudget(-1, time.Second), terms.WithBudget(terms.MaxBudgetHolds+1, time.Second), terms.WithBudget(1, 0), terms.WithBudget(1, terms.MaxBudgetTime+1),
 		} {
 			_, err := lock.New(c, "a", delegate, locktest.Options(option))
 			require.ErrorIs(t, err, fail.ErrInvalid)
 		}
-		_, err := lock.New(c, "a", delegate, locktest.Options(grant.WithLease(time.Second), grant.WithFixedLease(time.Second)))
+		_, err := lock.New(c, "a", delegate, locktest.Options(terms.WithLease(time.Second), terms.WithFixedLease(time.Second)))
 		require.ErrorIs(t, err, fail.ErrInvalid)
-		for _, longest := range []grant.Option{grant.WithFixedLease(time.Second), grant.WithMaxHold(time.Second)} {
-			_, err = lock.New(c, "a", delegate, locktest.Options(grant.WithMinHold(2*time.Second), longest))
+		for _, longest := range []terms.Option{terms.WithFixedLease(time.Second), terms.WithMaxHold(time.Second)} {
+			_, err = lock.New(c, "a", delegate, locktest.Options(terms.WithMinHold(2*time.Second), longest))
 			require.ErrorIs(t, err, fail.ErrInvalid)
 		}
-		_, err = lock.New(c, "a", delegate, locktest.Options(grant.WithoutLocalHandOff()))
+		_, err = lock.New(c, "a", delegate, locktest.Options(terms.WithoutLocalHandOff()))
 		require.NoError(t, err)
-		_, err = lock.New(nil, "a", delegate, grant.Options{})
+		_, err = lock.New(nil, "a", delegate, terms.Options{})
 		require.ErrorIs(t, err, fail.ErrInvalid)
 		for _, set := range []func(*session.Options){
 			func(o *session.Options) { o.Lease = 0 },
@@ -444,7 +445,7 @@ func TestBadInput(t *testing.T) {
 func TestTwoGoroutinesTakeTurns(t *testing.T) {
 	redistest.Together(t)
 	each(t, func(t *testing.T, s *redistest.Server, delegate bool) {
-		lingeringOrNot(t, s, delegate, func(t *testing.T, set ...grant.Option) {
+		lingeringOrNot(t, s, delegate, func(t *testing.T, set ...terms.Option) {
 			c := open(t, s.Option())
 			l := newLock(t, c, "a", delegate, set...)
 			turns := int(redistest.Longer(200, 25_000))

@@ -17,6 +17,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/test/locktest"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/internal/test/redistest/shared"
@@ -91,9 +92,9 @@ func handoff(c *session.Client, kind string, args []string) {
 	w, err := openWitness(args[0])
 	locktest.Check(err)
 	delegate, lingers := kind != "fairlock", kind == "lingering"
-	var set []grant.Option
+	var set []terms.Option
 	if lingers {
-		set = append(set, grant.WithLinger(time.Second))
+		set = append(set, terms.WithLinger(time.Second))
 	}
 	l, err := lock.New(c, "a", delegate, locktest.Options(set...))
 	locktest.Check(err)

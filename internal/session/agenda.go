@@ -1,16 +1,17 @@
 package session
 
 import (
-	"container/heap"
 	"sync"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/due"
 )
 
 // agenda calls functions when they are due, with one timer and one after the other. With a timer each, those
 // that are due for many names at the same time would have as many goroutines. The zero value is ready.
 type agenda struct {
 	mu      sync.Mutex
-	dates   dates
+	dates   due.Queue[*Date]
 	timer   *time.Timer
 	due     time.Time // of the timer; zero when it is not set
 	ringing bool      // functions are being called
@@ -18,10 +19,9 @@ type agenda struct {
 
 // Date is a function in the agenda of a client. It is used as a timer of [time.AfterFunc] is.
 type Date struct {
+	due.Entry
 	agenda *agenda
 	run    func()
-	at     time.Time
-	index  int // in the heap, from 1; 0: it is not there
 }
 
 // AfterFunc calls f after d. What f does must not take long: it holds up what is due for other names.
@@ -37,15 +37,8 @@ func (d *Date) Reset(after time.Duration) bool {
 	a := d.agenda
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	d.at = time.Now().Add(after)
-	was := d.index > 0
-	if was {
-		heap.Fix(&a.dates, d.index-1)
-	} else {
-		heap.Push(&a.dates, d)
-	}
-	a.arm()
-	return was
+	defer a.arm()
+	return a.dates.Set(d, time.Now().Add(after))
 }
 
 // Stop has the function not called, and reports whether it would have been.
@@ -53,11 +46,8 @@ func (d *Date) Stop() bool {
 	a := d.agenda
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	was := d.index > 0
-	if was {
-		heap.Remove(&a.dates, d.index-1)
-	}
-	if len(a.dates) == 0 && a.timer != nil { // it would keep the client from being collected
+	was := a.dates.Remove(d)
+	if a.dates.Len() == 0 && a.timer != nil { // it would keep the client from being collected
 		a.timer.Stop()
 		a.due = time.Time{}
 	}
@@ -66,10 +56,10 @@ func (d *Date) Stop() bool {
 
 // arm sets the timer to the first date, unless it rings by then anyway. The caller holds the mutex.
 func (a *agenda) arm() {
-	if a.ringing || len(a.dates) == 0 {
+	if a.ringing || a.dates.Len() == 0 {
 		return
 	}
-	next := a.dates[0].at
+	next := a.dates.First().At
 	if !a.due.IsZero() && !next.Before(a.due) {
 		return
 	}
@@ -89,39 +79,13 @@ func (a *agenda) ring() {
 		return
 	}
 	a.due, a.ringing = time.Time{}, true
-	for len(a.dates) > 0 && !a.dates[0].at.After(time.Now()) {
-		d := heap.Pop(&a.dates).(*Date)
+	for a.dates.Len() > 0 && !a.dates.First().At.After(time.Now()) {
+		d := a.dates.First()
+		a.dates.Remove(d)
 		a.mu.Unlock()
 		d.run() // which may take mutexes under which dates are set
 		a.mu.Lock()
 	}
 	a.ringing = false
 	a.arm()
-}
-
-// dates is a heap by at.
-type dates []*Date
-
-func (h dates) Len() int           { return len(h) }
-func (h dates) Less(a, b int) bool { return h[a].at.Before(h[b].at) }
-func (h dates) Swap(a, b int) {
-	h[a], h[b] = h[b], h[a]
-	h[a].index, h[b].index = a+1, b+1
-}
-
-// Push is of [container/heap.Interface].
-func (h *dates) Push(x any) {
-	d := x.(*Date)
-	*h = append(*h, d)
-	d.index = len(*h)
-}
-
-// Pop is of [container/heap.Interface].
-func (h *dates) Pop() any {
-	old := *h
-	d := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	d.index = 0
-	return d
 }

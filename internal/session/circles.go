@@ -99,14 +99,14 @@ func (c *Client) self() identity.Party {
 	return identity.PartyOf(c.IDs.Client, identity.New(c.Options.Label, c.Began))
 }
 
-// waitOf is what others are told of a wait. It has no holds when it holds up nobody.
+// waitOf is what others are told of a wait. It has no holds when it holds up no other wait.
 func waitOf(t *Target, told Telling) identity.Wait {
 	return identity.Wait{
 		Key: identity.Name(t.Keys.Name()), Since: told.Since.UnixMicro(), Note: identity.NoteOf(told.Caller), Holds: identity.HeldIn(told.Caller),
 	}
 }
 
-// ownWaits are those that this client tells. Many looks at a time share what was gathered.
+// ownWaits are the waits that this client tells. Many looks at a time share what was gathered.
 func (c *Client) ownWaits() []identity.Wait {
 	const fresh = 50 * time.Millisecond
 	w := &c.watches
@@ -154,7 +154,7 @@ func (c *Client) during(first deadlock.Wait, key string) (all []deadlock.Wait) {
 	return all
 }
 
-// waitsTold are those that last while their callers hold something. With more than tellMany tenures there are
+// waitsTold are the waits that last while their callers hold something. With more than tellMany tenures there are
 // none: they would be told too seldom to be believed.
 func (c *Client) waitsTold(tenures []Tenure, now time.Time) (all []identity.Wait) {
 	if len(tenures) > tellMany {
@@ -208,8 +208,8 @@ type watchedWait struct {
 	caller context.Context
 }
 
-// waitBy is that of a caller. Of one whose context cannot be compared, or is not known, it is nobody's: its
-// wait may be told twice.
+// waitBy returns how the wait of a caller is known. It is the zero value when the caller's context cannot be
+// compared, or is not known: its wait may be told twice.
 func waitBy(t *Target, caller context.Context) watchedWait {
 	if caller == nil || !reflect.ValueOf(caller).Comparable() {
 		return watchedWait{}

@@ -25,7 +25,7 @@ type Client struct {
 	Conn lua.Conn
 	// Sharded reports whether this is a cluster, with shard channels.
 	Sharded bool
-	// Options are those that it was made with.
+	// Options are what it was made with.
 	Options Options
 	// Hub has the subscriptions.
 	Hub *hub.Hub
@@ -46,7 +46,7 @@ type Client struct {
 	Stopped context.Context
 
 	closeOwned  func()         // closes what the client owns
-	connections []*Connections // those that it owns
+	connections []*Connections // which it owns
 
 	// askAside sends a command where it does not hold up those of others, if there is such a connection.
 	askAside      func(context.Context, ...string) (string, error)

@@ -28,7 +28,7 @@ func (c *Client) Deadlocks(ctx context.Context) ([]deadlock.Circle, error) {
 	}), err
 }
 
-// circles returns those that are told now.
+// circles returns the circles that clients tell now.
 func (c *Client) circles(ctx context.Context) ([]deadlock.Circle, error) {
 	records, err := c.allRecords(ctx)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // a script costs besides its work, in Redis and in the client, is then paid once.
 //
 // A request never waits for the answer to another one. The first one lets goroutines that can run do so,
-// once: those that are about to send join it. While few requests are under way not even that is done. There
-// is nobody to gather then, and a process that computes much would keep the request waiting.
+// once: requests that are about to be sent join it. While few requests are under way not even that is done. There
+// is nothing to gather then, and a process that computes much would keep the request waiting.
 
 // gathering is what the goroutines of a client share. The zero value is ready.
 type gathering struct {
@@ -39,7 +39,7 @@ type gathered struct {
 
 // BeginRequest counts a request of one lock until EndRequest. It reports whether many are under way. It says
 // no of a client without subscriptions: a proxy may be between it and several servers. And it says no once
-// the client is closed, when an Unlock sends by itself what nobody shares any more.
+// the client is closed, when an Unlock sends by itself what is not shared any more.
 func (c *Client) BeginRequest() (many bool) {
 	return c.gathering.busy.Add(1) > fewRequests && !c.Options.WithoutPubSub && c.Stopped.Err() == nil
 }
@@ -48,7 +48,7 @@ func (c *Client) BeginRequest() (many bool) {
 func (c *Client) EndRequest() { c.gathering.busy.Add(-1) }
 
 // Gather has a request carried out in one script with those of other goroutines that are ready now. It
-// returns the reply, as [lua.Conn.Gathered] does; 0 when nothing was done, as where nobody else is ready:
+// returns the reply, as [lua.Conn.Gathered] does; 0 when nothing was done, as where no other request is ready:
 // then the caller sends the request by itself. When ctx ends before the answer, or the client is closed, the
 // error is ErrInterrupted.
 func (c *Client) Gather(ctx context.Context, r lua.Ready) (reply int64, err error) {
@@ -75,7 +75,7 @@ func (c *Client) Gather(ctx context.Context, r lua.Ready) (reply int64, err erro
 	return mine.answer(ctx, c)
 }
 
-// sendGathered has all sent, for nobody's context: the callers come and go.
+// sendGathered has all sent, under no caller's context: the callers come and go.
 func (c *Client) sendGathered(all []*gathered) {
 	for len(all) > 0 {
 		n := min(len(all), lua.GatherLimit)

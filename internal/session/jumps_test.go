@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
@@ -76,7 +77,7 @@ func TestForwardJumpOfABusyHolder(t *testing.T) {
 			s := redistest.NewJumping(t)
 			c := told(t, s.Option())
 			short := mustLock(t, newLock(t, c, "a", true))
-			whole := rival(t, newLock(t, c, "long", true, grant.WithLease(time.Hour)).Lock)
+			whole := rival(t, newLock(t, c, "long", true, terms.WithLease(time.Hour)).Lock)
 			s.Jump(t, beyond)
 			ask(t, c, s)
 			require.False(t, short.Held())

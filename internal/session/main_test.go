@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/test/locktest"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
@@ -24,7 +25,7 @@ func worker(args []string) {
 	case "hold":
 		c, err := locktest.Connect(args[1])
 		locktest.Check(err)
-		l, err := lock.New(c, "a", true, grant.Options{})
+		l, err := lock.New(c, "a", true, terms.Options{})
 		locktest.Check(err)
 		locktest.Hold(l)
 	case "panics":

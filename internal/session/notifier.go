@@ -20,7 +20,7 @@ type Notifier struct {
 	running bool
 }
 
-// maxPending is how many calls may wait. Those that come when so many do are left out.
+// maxPending is how many calls may wait. Further calls are left out.
 const maxPending = 10_000
 
 // Notify has f called soon. It does not block.

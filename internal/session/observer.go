@@ -32,7 +32,7 @@ type Outage struct {
 	Err       error
 }
 
-// Observer is a set of hooks. Those that are nil are not called.
+// Observer is a set of hooks. A nil one is not called.
 type Observer struct {
 	Waiting, Queued, Acquired, Failed, Released, Lost, Passed func(Event)
 	Subscribed                                                func()
@@ -78,8 +78,8 @@ func (c *Client) up(outage retry.Outage) {
 	}
 }
 
-// NotConnected takes the reason why there is no connection yet, each time that it is another one, and when
-// that dial began. An outage begins with the first. The client is not one of a cluster.
+// NotConnected is called for each new reason why a dial failed before there was a connection. began is when the
+// dial began. The first call begins an outage. The client is not one of a cluster.
 func (c *Client) NotConnected(err error, began time.Time) {
 	if h := c.health[0]; h.Because(err) {
 		c.Options.Logger.Warn("latchkey: still no connection, for another reason", "addresses", c.addresses(), "error", err)

@@ -9,7 +9,7 @@ import (
 )
 
 // What follows is for package latchkeytest, which lets time pass on the server of a test, while none passes
-// for its clients: those that live keep what they hold, as they would in that time. Nothing else calls it.
+// for its clients: the ones that live keep what they hold, as they would in that time. Nothing else calls it.
 
 // CatchUp does at once what the client does in the course of time: it renews all holds, reads the clock of
 // the server, and has all waiters ask. It returns when that was answered, or after the command timeout.
@@ -30,7 +30,7 @@ func (c *Client) CatchUp() {
 	c.recheckAll()
 }
 
-// Missed ends holds that could not be renewed for d: those that are trusted for no longer than that.
+// Missed ends holds that could not be renewed for d: the ones that are trusted for no longer than that.
 func (c *Client) Missed(d time.Duration) {
 	c.Keeper.Jumped(d, time.Now(), func(*lease.Item) bool { return true })
 }

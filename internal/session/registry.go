@@ -12,9 +12,9 @@ import (
 // registry is what the client knows of its tenures. The zero value is ready.
 type registry struct {
 	mu      sync.Mutex
-	tenures map[uint64]Tenure // all that Redis may know of: waiters, holds, and those that are leaving
+	tenures map[uint64]Tenure // all that Redis may know of: waiters, holds, and what is leaving
 	waiters retry.Tally       // of tenures that are not held, and of others that wait
-	holds   retry.Tally       // of those that are
+	holds   retry.Tally       // of tenures that are
 	begins  bool              // the next one has the client's record looked at: see teller
 }
 
@@ -65,7 +65,7 @@ func (c *Client) Drop(n uint64) {
 	delete(c.registry.tenures, n)
 }
 
-// Count adds to the numbers of those that wait and of those that hold. Shutdown waits until both are zero.
+// Count adds to the numbers of waiters and of holds. Shutdown waits until both are zero.
 func (c *Client) Count(waiters, holds int) {
 	r := &c.registry
 	r.mu.Lock()

@@ -76,7 +76,7 @@ func (c *Client) finish() {
 	}()
 	grace, cancel := context.WithTimeout(context.Background(), CloseGrace)
 	defer cancel()
-	_ = c.waitForNone(grace, &c.registry.holds) // those that are left are being released: let that be sent
+	_ = c.waitForNone(grace, &c.registry.holds) // the holds that are left are being released: let that be sent
 	_ = retry.Await(grace, unsubscribed)
 	c.endTelling(grace)
 	c.stop()

@@ -14,7 +14,7 @@ import (
 )
 
 // teller keeps the client's record in Redis while the client holds or waits for something. It looks once a
-// second, so that an acquire costs nothing, and what is over by then is told to nobody. Nothing waits for its
+// second, so that an acquire costs nothing, and what is over by then is not told. Nothing waits for its
 // commands, which may take as long as a dial.
 type teller struct {
 	open context.Context    // ends when nothing is to be told any more
@@ -41,7 +41,7 @@ const (
 type Telling struct {
 	Since  time.Time       // zero: nothing is to be told
 	Holds  bool            // otherwise it waits
-	Caller context.Context // of whoever holds or waits; nil: not known
+	Caller context.Context // of the call that holds or waits; nil: not known
 }
 
 // tellLater has the record looked at.

@@ -17,6 +17,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/test/locktest"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/semaphore"
@@ -43,7 +44,7 @@ func panicking(addr string) {
 		o.Observer.Queued = func(session.Event) { panic(errHook) }
 	})
 	locktest.Check(err)
-	l, err := lock.New(c, "a", false, grant.Options{})
+	l, err := lock.New(c, "a", false, terms.Options{})
 	locktest.Check(err)
 	_, err = l.Lock(context.Background())
 	locktest.Check(err)

@@ -54,7 +54,7 @@ func (q *Waiters) answered(ctx context.Context, w *Waiter, a question, reply lua
 		q.server.Revoked(w, max(reply.Token, w.Grant.Token))
 	}
 	if !w.waits() && q.queued.Len() > 0 {
-		q.arm(0) // w has left, or holds: what it was told is nobody's now, so the next one asks
+		q.arm(0) // w knew when the lease ends, and waits no more: the oldest waiter asks now
 	}
 	if w.unanswered.Add(-1); w.unanswered.N() == 0 {
 		q.lastAnswered(w)
@@ -65,7 +65,7 @@ func (q *Waiters) answered(ctx context.Context, w *Waiter, a question, reply lua
 // lastAnswered does what had to wait until no acquire of w was unanswered.
 func (q *Waiters) lastAnswered(w *Waiter) {
 	if w.state == Leaving {
-		// Rule 2: nobody wants what the acquires took or queued. Only now it is certain that the cancel does not
+		// Rule 2: what the acquires took or queued is not wanted. Only now it is certain that the cancel does not
 		// overtake them.
 		q.cancel(w)
 	}
@@ -190,7 +190,7 @@ func (q *Waiters) refuse(w *Waiter, err error) {
 	w.tell(err)
 }
 
-// Granted takes a grant message. It reports false when the grant is for nobody and must be given back: the
+// Granted takes a grant message. It reports false when the grant has no waiter and must be given back: the
 // tenure is over.
 func (q *Waiters) Granted(w *Waiter, m lua.Message) bool {
 	q.mu.Lock()
@@ -214,7 +214,7 @@ func (q *Waiters) Granted(w *Waiter, m lua.Message) bool {
 const strange = int64(time.Minute / time.Microsecond)
 
 // learn makes a grant of a message, or has it confirmed. Redis is asked when the message cannot be dated, and
-// when its token is strange. It is asked for permits without a lease as well, since nobody would ask for them
+// when its token is strange. It is asked for permits without a lease as well, since no renewal asks for them
 // later.
 //
 // Trust counts from the moment the grant was written. The reply that queued the waiter has a reading of the

@@ -26,7 +26,7 @@ const queueTTL = time.Minute
 // not known exactly.
 const certain = 100 * time.Millisecond
 
-// Cancel ends w, which nobody wants any more: neither its wait, nor a grant that raced the end of that. The
+// Cancel ends w, which is not wanted any more: neither its wait, nor a grant that raced the end of that. The
 // mutex is held.
 func (q *Waiters) Cancel(w *Waiter) {
 	// Not so when every acquire was answered, with a no.
@@ -155,7 +155,7 @@ func (q *Waiters) sendBatch(batch []*cancellation) {
 	defer q.mu.Unlock()
 	for i, c := range batch {
 		switch {
-		case err != nil && !passing: // it will not be different next time, or nobody is here to send it
+		case err != nil && !passing: // it will not be different next time, or the client is closed
 			q.heard(c)
 			q.forget(c.waiter)
 		case err != nil:
@@ -177,7 +177,7 @@ func (q *Waiters) sendBatch(batch []*cancellation) {
 	}
 }
 
-// heard notes that Redis has heard of a cancel, or that nobody waits for that any more.
+// heard notes that Redis has heard of a cancel, or that no goroutine waits for that any more.
 func (q *Waiters) heard(c *cancellation) {
 	if c.answered.IsZero() {
 		q.departures.Add(-1)

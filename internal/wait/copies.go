@@ -43,7 +43,7 @@ func (w *Waiter) failed(ended bool, a question, err error) {
 			w.sequence = 0 // it may have lost its place, and been queued again
 		}
 	case errors.Is(err, lua.ErrReply):
-		c.late = max(c.late, aborted) // it was answered, and nobody knows what it did
+		c.late = max(c.late, aborted) // it was answered, and what it did is not known
 	}
 	c.endless = c.endless || a.until <= 0
 	if a.deadline.After(c.latest) {

@@ -13,7 +13,7 @@ var errLingers = fmt.Errorf("%w, who may give it up", ErrBusy)
 // answer is that of an owner that may linger. It may come before the reply that says so.
 type answer struct {
 	course  course
-	awaited chan struct{} // closed with it; nil while nobody waits
+	awaited chan struct{} // closed with it; nil without a waiter
 }
 
 // course is how far an answer has come.

@@ -55,7 +55,7 @@ func (q *Waiters) arm(ms int64) {
 	}
 }
 
-// tick asks for the oldest waiter alone. If the lock is free, that question grants it to whoever is the head.
+// tick asks for the oldest waiter alone. If the lock is free, that question grants it to the head of the queue.
 func (q *Waiters) tick() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -84,7 +84,7 @@ func (q *Waiters) countRecheck(w *Waiter) bool {
 		return false
 	}
 	if w.state == Idle {
-		q.Become(w, Asking) // somebody has sent a message to a waiter that nobody could know
+		q.Become(w, Asking) // a message for a waiter that no sender could know
 	}
 	w.count()
 	w.trace = max(w.trace, mayQueue)
@@ -122,7 +122,7 @@ func (q *Waiters) forgetClock() {
 	}
 }
 
-// all returns those that are queued, oldest first.
+// all returns the queued waiters, oldest first.
 func (q *Waiters) all() []*Waiter {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -36,7 +36,7 @@ func (w *Waiter) count() {
 // is sent after the call. The server may have another clock now, so no grant is dated by what was known
 // before.
 //
-// The oldest waiter asks, which grants a lock that is free to whoever is next. For the others the queue is
+// The oldest waiter asks, which grants a free lock to the next waiter. For the others the queue is
 // read, a part at a time: most are in it. The rest ask, the oldest first and one after the other.
 func (q *Waiters) RecheckAll() {
 	q.mu.Lock()
@@ -141,8 +141,8 @@ func (q *Waiters) askIfDue(w *Waiter) {
 // says that it did not come to the end: then the question of those who were not seen is still due. If the
 // queue itself is gone, the oldest finds that, and everybody's falls due.
 //
-// Whoever is in the queue, and has sent no acquire that may still run, does not own the lock: it was taken
-// out of the queue for that. Whoever is not in the queue, and has sent none since, is not queued twice when
+// A waiter that is in the queue, and has sent no acquire that may still run, does not own the lock: it was taken
+// out of the queue for that. A waiter that is not in the queue, and has sent none since, is not queued twice when
 // it asks. So those who may have a stray copy under way are not called.
 func (q *Waiters) callRoll(ws []*Waiter) (rest []*Waiter, gone bool) {
 	entries := make(map[string]*Waiter, len(ws))

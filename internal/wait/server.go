@@ -35,7 +35,7 @@ type Server interface {
 	// Go runs a function in a goroutine that the client waits for before it closes.
 	Go(func())
 
-	// GivenUp is told that whoever called Wait for w has given up. It reports whether somebody else inherits
+	// GivenUp is told that the caller of Wait for w has given up. It reports whether another goroutine inherits
 	// w and calls Wait for it, which happens only when w is inheritable.
 	GivenUp(w *Waiter, inheritable bool) (inherited bool)
 	// Revoked is told that Redis has revoked what it granted w up to this token. It may have granted w the lock

@@ -31,7 +31,7 @@ import (
 //	refused     leaving     its caller has the error, and an acquire is unanswered
 //	refused     cancelling  its caller has the error, and something of it may be in Redis
 //	refused     over        its caller has the error
-//	held        parked      its last hold has ended, and nobody stands in line
+//	held        parked      its last hold has ended, and the line is empty
 //	held        offered     its last hold has ended, and the next in line must let other processes go first
 //	held        releasing   its last hold has ended
 //	held        leaving     it was lost, or is unwanted, while an acquire is unanswered
@@ -61,9 +61,9 @@ const (
 	Granted                 // it owns the lock, or permits, and its caller is being told
 	Refused                 // the wait ended with an error, and its caller is being told
 	Held                    // somebody has a hold of it, or several have
-	Parked                  // nobody has, and the next one that comes will
-	Offered                 // nobody has: it is left to the next in line, which gives it up for a fresh id
-	Releasing               // nobody has, and a release is sent until Redis answers
+	Parked                  // it has no hold, and the next goroutine that comes takes it
+	Offered                 // it has no hold: it is left to the next in line, which gives it up for a fresh id
+	Releasing               // it has no hold, and a release is sent until Redis answers
 	Leaving                 // it is to be cancelled once no acquire is unanswered
 	Cancelling              // cancels are sent
 	Over                    // nothing of it is left in Redis
@@ -113,7 +113,7 @@ func (s State) Owns() bool { return s >= Held && s <= Releasing }
 // State is how far w has come. The mutex is held.
 func (w *Waiter) State() State { return w.state }
 
-// Become changes the state of w, and keeps the list of those that are queued. The mutex is held.
+// Become changes the state of w, and keeps the list of queued waiters. The mutex is held.
 func (q *Waiters) Become(w *Waiter, next State) {
 	if invariant.Checked && !following[w.state].has(next) {
 		panic(fmt.Sprintf("wait: %s was %v and cannot become %v", w.Owner, w.state, next))

@@ -44,7 +44,7 @@ func attemptTogether(
 ) (errs []error, open []int) {
 	questions := make([]question, len(members))
 	for i, m := range members {
-		_, _, _ = m.Waiters.prepare(m.Waiter) // nobody could inherit it, so it waits
+		_, _, _ = m.Waiters.prepare(m.Waiter) // no goroutine could inherit it, so it waits
 		questions[i] = m.Waiters.question(ctx, m.Waiter, lua.Try)
 		questions[i].until = questions[0].until // which is sent for all
 	}

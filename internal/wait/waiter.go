@@ -18,7 +18,7 @@ type Waiter struct {
 	Try    bool          // it makes one attempt, and never queues
 	Offers bool          // its first command is an offer, which may take what an acquire would not
 	From   string        // the owner id that has what it is to have; empty: it acquires
-	Opens  bool          // its first acquire may be another than those that follow
+	Opens  bool          // its first acquire may be another one than the following acquires
 	Grant  Grant         // set by Wait
 
 	// Proposed says that its token is no reading of the clock at its grant: the client has proposed it, or it is
@@ -41,7 +41,7 @@ type Waiter struct {
 
 	state      State
 	trace      trace
-	due        bool // ask again, or look whether it is in the queue: now, or once no acquire is unanswered
+	due        bool // Redis must be asked about it: at once, or after the answer to an acquire that is under way (rule 4)
 	called     called
 	heard      bool          // a message said that it was granted, and no reply has denied it since
 	outlived   bool          // an answer said that it owns the lock, and came when that lease was over
@@ -157,7 +157,7 @@ func (r reading) date(m lua.Message) (moment time.Time, ok bool) {
 		moment = arrival
 	}
 	later := m.Now >= r.clock
-	if r.after > 0 { // whoever wrote the message may have reckoned the clock
+	if r.after > 0 { // the sender of the message may have reckoned the clock
 		later = m.Token > r.after
 	}
 	ok = r.known() && later && ahead <= 10*time.Millisecond && arrival.Sub(r.sent) <= time.Minute

@@ -1,6 +1,6 @@
 // Package wait is the one blocking loop of all primitives that grant. A waiter asks Redis once, is queued
 // there, and sleeps until its grant arrives. One that polls is never queued, and asks again after a pause.
-// The package holds the rules that keep a grant from being lost, and a lock from being taken for nobody:
+// The package holds the rules that keep a grant from being lost, and a lock from being taken for a waiter that is gone:
 // docs/protocol.md lists them, each with its test. Redis is behind [Server], so that the loop runs in
 // virtual time as well.
 package wait
@@ -35,7 +35,7 @@ type AwayError struct {
 func (e *AwayError) Error() string   { return e.Cause.Error() + ": " + e.Last.Error() }
 func (e *AwayError) Unwrap() []error { return []error{e.Cause, e.Last} }
 
-// Waiters are those of one client in one queue. Methods are safe for concurrent use, but for those that say
+// Waiters are the waiters of one client in one queue. Methods are safe for concurrent use, but for those that say
 // that the mutex is held. That is the one of the name: what is true of a waiter, and of what it became,
 // changes in one step. No context of a caller is looked at with it: it may be that of a hold whose lease is
 // over, which ends its tenure as it is asked, and that locks it.
@@ -60,10 +60,10 @@ type Waiters struct {
 	sending    bool          // sendCancels runs
 	added      chan struct{} // capacity 1: there is another cancel
 
-	wakes sync.Pool // channels, capacity 1, that nobody sleeps on
+	wakes sync.Pool // channels, capacity 1, without a sleeper
 }
 
-// New returns the waiters of a queue in which nobody waits, which mu guards. They ask again at least every
+// New returns the waiters of an empty queue, which mu guards. They ask again at least every
 // poll, which is at most [ShortLease]. So who asked before a grant by message asks again before that ends,
 // hears when it ends, and asks at that moment. closing ends with the client; its cause is what waiters get.
 func New(mu *sync.Mutex, closing context.Context, server Server, poll time.Duration) *Waiters {
@@ -91,7 +91,7 @@ func (q *Waiters) Wait(ctx context.Context, w *Waiter) error {
 			return err
 		}
 		if w.Try || w.Pauses != nil || !q.server.Listening() {
-			mode = lua.Try // nobody may queue whom no grant would reach
+			mode = lua.Try // a waiter that no grant would reach must not queue
 		}
 		q.ask(ctx, w, mode)
 		q.sleep(ctx, w)
@@ -167,7 +167,7 @@ func (q *Waiters) awake(ctx context.Context, w *Waiter) (done bool, err error) {
 	n := w.notice
 	w.notice.news, w.notice.wake = noNews, nil
 	q.mu.Unlock()
-	if n.wake != nil { // nobody else has it any more
+	if n.wake != nil { // no other goroutine has it any more
 		select {
 		case <-n.wake:
 		default:
@@ -226,7 +226,7 @@ func (q *Waiters) awaitServer(ctx context.Context, last error) error {
 }
 
 // awaitInbox returns nil once grants would arrive. It waits no longer than the poll: the lock may become free
-// meanwhile, and nobody would say so.
+// by then, and no message would say so.
 func (q *Waiters) awaitInbox(ctx context.Context) error {
 	open, stop := retry.Until(ctx, q.closing)
 	defer stop()

@@ -16,7 +16,7 @@ import (
 // none. So this list is not read from docs/architecture.md, as what TestArchitectureImports compares is.
 var (
 	engines = []string{
-		"internal/session", "internal/grant", "internal/wait", "internal/broadcast", "internal/hub", "internal/lease",
+		"internal/session", "internal/terms", "internal/grant", "internal/wait", "internal/broadcast", "internal/hub", "internal/lease", "internal/due",
 		"internal/retry", "internal/clock", "internal/fail", "internal/lua",
 	}
 	primitives = []string{

@@ -17,6 +17,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
@@ -54,16 +55,16 @@ func EachThrough(t *testing.T, test func(t *testing.T, s *redistest.Server, p *r
 }
 
 // LingeringOrNot runs a test with what makes a lock linger, if it may, and without.
-func LingeringOrNot(t *testing.T, s *redistest.Server, may bool, test func(t *testing.T, set ...grant.Option)) {
+func LingeringOrNot(t *testing.T, s *redistest.Server, may bool, test func(t *testing.T, set ...terms.Option)) {
 	t.Helper()
 	test(t)
 	if may {
-		s.Run(t, "lingering", func(t *testing.T) { test(t, grant.WithLinger(time.Second)) })
+		s.Run(t, "lingering", func(t *testing.T) { test(t, terms.WithLinger(time.Second)) })
 	}
 }
 
 // New returns the lock of a name.
-func New(t testing.TB, c *session.Client, name string, delegate bool, set ...grant.Option) *lock.Lock {
+func New(t testing.TB, c *session.Client, name string, delegate bool, set ...terms.Option) *lock.Lock {
 	t.Helper()
 	l, err := lock.New(c, name, delegate, Options(set...))
 	require.NoError(t, err)
@@ -71,7 +72,7 @@ func New(t testing.TB, c *session.Client, name string, delegate bool, set ...gra
 }
 
 // Options are those of a package that has them all.
-func Options(set ...grant.Option) grant.Options { return grant.Chosen("test", grant.Every, set) }
+func Options(set ...terms.Option) terms.Options { return terms.Chosen("test", terms.OptionsAll, set) }
 
 // Locker is any lock whose holds are of that type.
 type Locker[H any] interface {

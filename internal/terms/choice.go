@@ -1,4 +1,4 @@
-package grant
+package terms
 
 import (
 	"math/bits"
@@ -11,22 +11,22 @@ type Choice uint16
 
 // The options, each under the name that users know.
 const (
-	Lease      Choice = 1 << iota // WithLease
-	FixedLease                    // WithFixedLease
-	MinHold                       // WithMinHold
-	MaxHold                       // WithMaxHold
-	Reentry                       // WithoutReentry
-	Deadlocks                     // WithDeadlockCheck
-	Budget                        // WithBudget
-	HandOff                       // WithoutLocalHandOff
-	Linger                        // WithLinger
-	Backoff                       // WithBackoff
-	Uptime                        // WithUptime
+	OptionLease      Choice = 1 << iota // WithLease
+	OptionFixedLease                    // WithFixedLease
+	OptionMinHold                       // WithMinHold
+	OptionMaxHold                       // WithMaxHold
+	OptionReentry                       // WithoutReentry
+	OptionDeadlocks                     // WithDeadlockCheck
+	OptionBudget                        // WithBudget
+	OptionHandOff                       // WithoutLocalHandOff
+	OptionLinger                        // WithLinger
+	OptionBackoff                       // WithBackoff
+	OptionUptime                        // WithUptime
 
-	// Shared are those of all locks on one server.
-	Shared = Lease | FixedLease | MinHold | MaxHold | Reentry | Deadlocks
-	// Every is all of them.
-	Every = Uptime<<1 - 1
+	// OptionsCommon are those of all locks on one server.
+	OptionsCommon = OptionLease | OptionFixedLease | OptionMinHold | OptionMaxHold | OptionReentry | OptionDeadlocks
+	// OptionsAll is all of them.
+	OptionsAll = OptionUptime<<1 - 1
 )
 
 var choiceNames = [...]string{
@@ -50,14 +50,14 @@ type set struct {
 }
 
 func (s set) SetLock(o *Options) {
-	if budgets := Budget | HandOff; budgets.has(s.which) {
+	if budgets := OptionBudget | OptionHandOff; budgets.has(s.which) {
 		o.given &^= budgets // one setting: the last counts
 	}
 	o.given |= s.which
 	s.apply(o)
 }
 
-// Chosen returns what the options set, of a package that has these. [NewPrimitive] refuses what it does
+// Chosen returns what the options set, of a package that has these. [Options.Terms] refuses what it does
 // not have.
 func Chosen[O Option](pkg string, has Choice, options []O) Options {
 	if len(options) == 0 {
