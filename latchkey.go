@@ -44,10 +44,10 @@
 // Redis 6.2 or later, Valkey, Sentinel, and Cluster from Redis 7.0.
 //
 // The keys of a lock named N (after the key prefix) are N, latchkey_queue:{N}, latchkey_pace:{N},
-// latchkey_called:{N} and redisson_lock_token:{N}, without the braces if N has some. Channels are latchkey_inbox:*. A probe touches
-// latchkey_probe:{N}, which never exists. A client tells who it is in latchkey_client:{...}, while it holds
-// or waits: see [Identity]. latchkey_forced:{N} has who took the lock away last.
-// docs/operations.md has an access rule for all primitives.
+// latchkey_called:{N} and redisson_lock_token:{N}, without the braces if N has some. Channels are
+// latchkey_inbox:*. A probe touches latchkey_probe:{N}, which never exists. A client tells who it is in
+// latchkey_client:{...}, while it holds or waits: see [Identity]. latchkey_forced:{N} has who took the lock
+// away last. docs/operations.md has an access rule for all primitives.
 //
 // Nothing is guaranteed where keys may be evicted: use maxmemory-policy noeviction. Times are the server's,
 // so the clocks of a primary and its replicas must agree.
@@ -131,10 +131,10 @@ func Wrap(commands, subscriptions rueidis.Client, opts ...Option) (*Client, erro
 
 // Check publishes to the client's own inbox, and returns once it has received the message: the whole way that
 // a grant takes. Use it as a health check. When ctx ends before, the error is the context's, joined with
-// [ErrUnavailable] if Check took more than 50 ms. Where scripts do not see the inbox, as behind a proxy that sends
-// subscriptions to another server, it is [ErrUnavailable] at once. For a user who may not subscribe, or publish, it says so at
-// once. After Close it is [ErrClosed]. A connection that ends in between, as one that was idle for too long, is no
-// failure: the check is sent again, once.
+// [ErrUnavailable] if Check took more than 50 ms. Where scripts do not see the inbox, as behind a proxy that
+// sends subscriptions to another server, it is [ErrUnavailable] at once. For a user who may not subscribe, or
+// publish, it says so at once. After Close it is [ErrClosed]. A connection that ends in between, as one that
+// was idle for too long, is no failure: the check is sent again, once.
 func (c *Client) Check(ctx context.Context) error { return (*session.Handle)(c).Client().Check(ctx) }
 
 // Shutdown refuses new acquires with [ErrClosed], also those that would re-enter. It ends all waiters with

@@ -27,8 +27,9 @@ var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 
 // ParseURL returns the configuration that [Open] makes of a URL, for [New]: so that a program can add what a
 // URL cannot say, as files for TLS, or a password for Sentinel. It is rueidis.ParseURL, and refuses what no
-// connection can be made with, and parameters that there are not. A URL that it refuses gives no configuration at all, and [ErrInvalid] with one
-// line that has nothing of a user or a password, however those are written.
+// connection can be made with, and parameters that there are not. A URL that it refuses gives no
+// configuration at all, and [ErrInvalid] with one line that has nothing of a user or a password, however
+// those are written.
 func ParseURL(address string) (rueidis.ClientOption, error) {
 	option, err := read(address)
 	if err == nil {

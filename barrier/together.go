@@ -10,19 +10,20 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// together gathers arrivals of a client that are ready at the same moment: they share a script. As a rule the parties of a
-// process come at the same time, as a generation before has freed them at once. The zero value is ready.
+// together gathers arrivals of a client that are ready at the same moment: they share a script. As a rule the
+// parties of a process come at the same time, as a generation before has freed them at once. The zero value
+// is ready.
 //
-// No arrival waits for the answer to another one. The first one lets goroutines that can run do so, for as long as some of them
-// join it.
+// No arrival waits for the answer to another one. The first one lets goroutines that can run do so, for as
+// long as some of them join it.
 type together struct {
 	mu      sync.Mutex
 	open    bool // an arrival gathers
 	waiting []*joined
 }
 
-// joined is an arrival that joins another one, or is joined. It has copies: the party may give its arrival up before the answer
-// comes.
+// joined is an arrival that joins another one, or is joined. It has copies: the party may give its arrival up
+// before the answer comes.
 type joined struct {
 	likeness
 

@@ -182,10 +182,10 @@ func (l *Latch) Count(ctx context.Context) (int64, error) {
 //
 // An Await survives any outage of Redis that ends before ctx does. If ctx ends while Redis is known to be
 // away, as its connections have ended or a command got no answer, the error joins the context's with
-// ErrUnavailable. Other errors: [ErrExpired]; [ErrDeleted] when
-// the latch is deleted during the wait; ErrLost when Redis has lost the latch, or does not know any more
-// what became of the generation; ErrWrongType, ErrTooManyWaiters, ErrClosed, and errors of Redis that will
-// not pass by themselves. With WithCount also the errors of TrySetCount.
+// ErrUnavailable. Other errors: [ErrExpired]; [ErrDeleted] when the latch is deleted during the wait; ErrLost
+// when Redis has lost the latch, or does not know any more what became of the generation; ErrWrongType,
+// ErrTooManyWaiters, ErrClosed, and errors of Redis that will not pass by themselves. With WithCount also the
+// errors of TrySetCount.
 func (l *Latch) Await(ctx context.Context) error {
 	began := time.Now()
 	err := l.wait(ctx)

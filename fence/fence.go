@@ -88,8 +88,9 @@ func Set(ctx context.Context, hold *latchkey.Hold, key, value string) error {
 // keys. Redis runs it together with the check. hold and keys are as for [Set]; there must be a key. In a
 // Cluster all are of one slot: otherwise the error is [latchkey.ErrInvalid], and nothing is sent.
 //
-// The script runs once at most: it is sent again only when a server does not know it by its hash. When no answer comes, the error is
-// [latchkey.ErrUnknownOutcome], and it may be run later, as long as no greater token comes.
+// The script runs once at most: it is sent again only when a server does not know it by its hash. When no
+// answer comes, the error is [latchkey.ErrUnknownOutcome], and it may be run later, as long as no greater
+// token comes.
 //
 // The reply is the script's; one that is nil is no error (rueidis.RedisMessage.IsNil). The script's errors
 // are returned as Redis sends them: a *rueidis.RedisError. With one of those, what the script had written

@@ -35,8 +35,9 @@ func (l *Candidate) campaign(ctx context.Context) (*term, error) {
 	}
 }
 
-// waitWhilePaused returns when the name is not paused any more, or ctx or the client ends. again is after how many ms it is to be
-// asked for; 0: the name is not paused. An error of Redis is for the next acquire to tell.
+// waitWhilePaused returns when the name is not paused any more, or ctx or the client ends. again is after how
+// many ms it is to be asked for; 0: the name is not paused. An error of Redis is for the next acquire to
+// tell.
 func (l *Candidate) waitWhilePaused(ctx context.Context, again int64) {
 	for again > 0 && ctx.Err() == nil && l.group.Client.Closing.Err() == nil {
 		l.rest(ctx, time.Duration(again)*time.Millisecond)

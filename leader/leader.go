@@ -31,9 +31,9 @@
 // The keys of a leader named N (after the key prefix) are those of the lock N, and latchkey_leader:{N}, which
 // says who leads and which candidates are preferred. It is written together with a check of the token, so
 // that no leader of the past can write it, and lives for a day from its last use. The channel is
-// latchkey_leader:{N}. latchkey_pause:{N} says whether the name is paused (latchkey.Client.Pause): then candidates wait
-// outside of the queue, and ask every ten seconds. A leader asks once each third of its lease whether the name is paused, or a
-// preferred candidate waits.
+// latchkey_leader:{N}. latchkey_pause:{N} says whether the name is paused (latchkey.Client.Pause): then
+// candidates wait outside of the queue, and ask every ten seconds. A leader asks once each third of its lease
+// whether the name is paused, or a preferred candidate waits.
 package leader
 
 import (

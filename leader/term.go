@@ -98,9 +98,8 @@ func (t *term) guard() {
 	}
 }
 
-// look says once each third of the lease that the term goes on, and asks whether a preferred candidate waits, or the name is
-// paused.
-// It also writes again what Redis has lost.
+// look says once each third of the lease that the term goes on, and asks whether a preferred candidate waits,
+// or the name is paused. It also writes again what Redis has lost.
 func (t *term) look() {
 	c, k := t.of.group.Client, t.of.group.Keys
 	ticker := time.NewTicker(t.of.settings.leaseLength / 3)

@@ -63,8 +63,8 @@ func (g *group) saw(o *lua.Outcome, sent, returned time.Time) (leave []*caller) 
 	return slices.DeleteFunc(leave, func(c *caller) bool { return !c.look() })
 }
 
-// sawUnderLock is saw for the one that has the lock. Those whose waits end have left when it returns: else the lock would be
-// handed to them, and be held for a moment more.
+// sawUnderLock is saw for the one that has the lock. Those whose waits end have left when it returns: else
+// the lock would be handed to them, and be held for a moment more.
 func (g *group) sawUnderLock(o *lua.Outcome, sent, returned time.Time) {
 	for _, c := range g.saw(o, sent, returned) {
 		<-c.left // soon: nothing is waited for when a wait has ended
@@ -87,8 +87,8 @@ func (c *caller) look() bool {
 	return true
 }
 
-// waiting returns a context that ends, with ErrSettled of package grant, once this process has seen an outcome that will do.
-// The caller stops that when it does not wait any more.
+// waiting returns a context that ends, with ErrSettled of package grant, once this process has seen an
+// outcome that will do. The caller stops that when it does not wait any more.
 func (g *group) waiting(ctx context.Context, known func() *lua.Outcome) (waits context.Context, stop func()) {
 	waits, leave := context.WithCancelCause(ctx)
 	c := &caller{known, leave, make(chan struct{})}
@@ -108,8 +108,9 @@ func (g *group) waiting(ctx context.Context, known func() *lua.Outcome) (waits c
 	}
 }
 
-// endedSince returns the last outcome if its function has returned after this moment, as far as that is known; else nil.
-// It is for a caller that came then. atMost is what the clock showed at a moment, or more, of the server that numbers outcomes.
+// endedSince returns the last outcome if its function has returned after this moment, as far as that is
+// known; else nil. It is for a caller that came then. atMost is what the clock showed at a moment, or more,
+// of the server that numbers outcomes.
 func (g *group) endedSince(came time.Time, atMost func(time.Time) int64) *lua.Outcome {
 	last := g.sighted()
 	switch {
@@ -168,8 +169,8 @@ func (g *group) ask(ctx context.Context, send func(context.Context) error) (answ
 	return false, stray, end
 }
 
-// aMinute is how long a process sleeps at most without a look at the clock: the time that its machine is suspended does not
-// count for timers. For so long it also says what it could not say at once.
+// aMinute is how long a process sleeps at most without a look at the clock: the time that its machine is
+// suspended does not count for timers. For so long it also says what it could not say at once.
 const aMinute = time.Minute
 
 // given sends what must be said although ctx may have ended: for the release timeout here, and then in the background.
@@ -200,8 +201,8 @@ func (g *group) lingering(ctx context.Context) (context.Context, context.CancelF
 	return longer, func() { unhook(); cancel() }
 }
 
-// follow has the next holds of a lock have greater tokens than a record has: Redis may have lost those that
-// the lock had.
+// follow has the next holds of a lock have greater tokens than a record has: Redis may have lost the tokens
+// of the lock.
 func follow(h *latchkey.Hold, token int64) {
 	session.Raise((*grant.Hold)(h).Alone().Floor, token)
 }

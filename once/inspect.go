@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// JobState is where a job of [Every] or [At] has come to: a snapshot, which may be out of date when it arrives. The zero value
-// says that Redis knows of no job, or of none any more.
+// JobState is where a job of [Every] or [At] has come to: a snapshot, which may be out of date when it
+// arrives. The zero value says that Redis knows of no job, or of none any more.
 type JobState struct {
 	Next   time.Time      // when the next tick is due, by the server's clock; zero: it is not known
 	Paused latchkey.Pause // the zero value: it is not paused
@@ -51,8 +51,9 @@ func (e RunEnd) String() string {
 	return [...]string{"goes on", "done", "failed", "gave up", "died"}[e]
 }
 
-// InspectJob returns where the job of a name has come to. It is sent once, in two commands, and returns ErrUnavailable when
-// Redis does not answer. It returns the errors of [New] for a name or a client, ErrWrongType, ErrClosed, and the error of a context that has ended.
+// InspectJob returns where the job of a name has come to. It is sent once, in two commands, and returns
+// ErrUnavailable when Redis does not answer. It returns the errors of [New] for a name or a client,
+// ErrWrongType, ErrClosed, and the error of a context that has ended.
 func InspectJob(ctx context.Context, c *latchkey.Client, name string) (s JobState, err error) {
 	g, err := groupOf(c, lua.RunTicks, name)
 	if err != nil {

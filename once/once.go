@@ -88,8 +88,9 @@ func (o *Once) bidding(a *verdict, known func() *lua.Outcome) *runBid {
 }
 
 // TryDo is [Once.Do] that does not wait. It returns [ErrDone] when it was done before, and ErrNotAcquired
-// while another caller runs it, while a pause after a failure lasts, or while the name is paused: all with ErrNotRun. So does
-// ErrUnavailable, which it returns at once when Redis has been away for the client's command timeout.
+// while another caller runs it, while a pause after a failure lasts, or while the name is paused: all with
+// ErrNotRun. So does ErrUnavailable, which it returns at once when Redis has been away for the client's
+// command timeout.
 func (o *Once) TryDo(ctx context.Context, f func(context.Context, *Run) error) error {
 	var a verdict
 	bid := o.bidding(&a, func() *lua.Outcome { return nil })

@@ -78,7 +78,7 @@ type Missed int
 
 // The ways. The run of a tick that has begun, and whose process died or gave up, is repeated in any of them.
 const (
-	// Skip drops ticks that were missed: those that became due while the job ran, and those that no process has
+	// Skip drops ticks that were missed: ticks that became due while the job ran, and ticks that no process has
 	// begun within a lease and a second.
 	Skip Missed = iota
 	// RunOnce runs the last of them, once for all.

@@ -98,8 +98,8 @@ type runBid struct {
 	doubted bool // see doubts
 }
 
-// wanted is since, or, where a caller of this process came behind others and sent nothing, what the clock showed then. If that
-// is not known, or was doubted, what there is by now is too old.
+// wanted is since, or, where a caller of this process came behind others and sent nothing, what the clock
+// showed then. If that is not known, or was doubted, what there is by now is too old.
 func (b *runBid) wanted(ctx context.Context) (int64, error) {
 	if since := b.since.Load(); since != lua.AllByNow {
 		return since, nil
@@ -114,15 +114,15 @@ func (b *runBid) wanted(ctx context.Context) (int64, error) {
 	return since, err
 }
 
-// doubts reports whether an outcome is perhaps not newer than the caller, although its number is: that is ahead of the clock,
-// which was set back.
+// doubts reports whether an outcome is perhaps not newer than the caller, although its number is: that is
+// ahead of the clock, which was set back.
 func (b *runBid) doubts(o *lua.Outcome) bool {
 	b.doubted = b.since.Load() == lua.AllByNow && o.Number > b.queue.At.ServerClock.AtMost(time.Now())
 	return b.doubted
 }
 
-// bidding returns a bid, which tells a of an outcome, or that no run may follow. known returns an outcome that this process
-// has seen, and that will do; nil: there is none.
+// bidding returns a bid, which tells a of an outcome, or that no run may follow. known returns an outcome
+// that this process has seen, and that will do; nil: there is none.
 func (r *runner) bidding(asks lua.Beginning, came time.Time, since *atomic.Int64, a *verdict, known func() *lua.Outcome) *runBid {
 	a.name = r.lock.Name()
 	b := &runBid{asks: asks, came: came, since: since}
@@ -241,9 +241,10 @@ func (r *runner) begin(ctx, held context.Context, h *latchkey.Hold, bid *runBid,
 	}
 }
 
-// back says that a run which was asked for has not begun, as far as is known here: so it is no attempt. It is called under
-// the lock, so that the next run is asked for after that, if Redis answers in time. Else it is said in the background.
-// owner is of an acquire that was not answered, whose token is not known; else it is empty.
+// back says that a run which was asked for has not begun, as far as is known here: so it is no attempt. It is
+// called under the lock, so that the next run is asked for after that, if Redis answers in time. Else it is
+// said in the background. owner is of an acquire that was not answered, whose token is not known; else it is
+// empty.
 func (r *runner) back(ctx context.Context, token int64, owner string, kept int64) {
 	r.given(ctx, func(ctx context.Context) error { return r.Client.Conn.Back(ctx, r.Keys, token, owner, kept) })
 }

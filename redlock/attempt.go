@@ -47,7 +47,7 @@ func (w *ways) complete(waits context.Context, q *quorum, token int64, skip *ski
 	ctx, cancel := context.WithTimeout(waits, min(w.Client().Options.CommandTimeout, w.servers[0].Lease()/2))
 	defer cancel()
 	asked, err := w.ask(ctx, q, token, skip)
-	cancel() // those that are still asked give back what they take
+	cancel() // servers that are still asked: what they give is given back
 	if others := q.withoutOthers(); len(others) > 0 {
 		releaseAll(context.Background(), others, grant.Quietly)
 	}
@@ -116,7 +116,7 @@ type asking struct {
 	unheard []bool // by server: it has not answered, or was not asked yet
 }
 
-// well is how many of those that have not answered are not known to be away.
+// well is how many servers that have not answered are not known to be away.
 func (a *asking) well(w *ways) (n int) {
 	for i, p := range w.servers {
 		if a.unheard[i] && p.Queue.At.Health().Away() == nil {
@@ -165,8 +165,8 @@ func (w *ways) ask(ctx context.Context, q *quorum, token int64, skip *skipped) (
 		if err := failed.err(granted, a.open); err != nil {
 			return a, err
 		}
-		// Others who want it may have some of the servers that are left. Whoever waits for those that are away
-		// keeps these others waiting, too.
+		// Other processes that want it may have some of the servers that are left. Waiting for servers that are
+		// away would keep these processes waiting, too.
 		if failed.taken > 0 && granted+failed.taken >= w.majority && granted+a.well(w) < w.majority {
 			return a, fail.ErrNotAcquired
 		}
@@ -237,7 +237,7 @@ func (f *failures) add(err error, over bool) {
 	}
 }
 
-// overdue is err when those that are open are not waited for any more.
+// overdue is err when the open questions are not waited for any more.
 func (f *failures) overdue(granted, open int, began time.Time) error {
 	for range open {
 		if silence := retry.Silence(began); silence != nil {

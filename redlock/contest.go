@@ -13,14 +13,14 @@ import (
 )
 
 // Who asks next. Processes that ask at the same time take servers from one another, and none gets a majority.
-// So those that wait stand in the queue of one server, the coordinator, as waiters of any lock do. A release
+// So waiters stand in the queue of one server, the coordinator, as waiters of any lock do. A release
 // grants the coordinator's part to the head of that queue. The head asks the other servers, and all others
 // sleep.
 //
-// That is a hint, and no right. The lock is whose the majority is, whatever the coordinator says. Nobody
-// keeps the coordinator's part while the others are refused: two processes that queue on two servers, since
-// they do not see the same ones, would wait for each other. And nobody relies on the coordinator: a
-// process that stands there for long tries without it from time to time, and when it hears of a release.
+// The coordinator gives a hint, and no right: the process that has a majority has the lock. A process that is
+// refused by the others gives back the coordinator's part. Otherwise two processes that queue on two servers,
+// since they do not see the same ones, would wait for each other. No process relies on the coordinator: one
+// that stands there for long tries without it from time to time, and when it hears of a release.
 
 // patience is how long a process stands in the queue before it tries without the coordinator, beside
 // patientTrips round trips. It is a random time up to that, and more than half of it, so that not all come at once.
@@ -60,7 +60,7 @@ func (c *contest) end() {
 	}
 }
 
-// run tries until it has a majority. Where nobody has waited of late it asks one at once. Otherwise it stands
+// run tries until it has a majority. Where none has waited of late it asks one at once. Otherwise it stands
 // in the queue of the coordinator before it asks the others.
 func (c *contest) run() (*quorum, error) {
 	w, waits := c.ways, c.attempt.Waits
@@ -93,7 +93,7 @@ func (c *contest) run() (*quorum, error) {
 // isCrowded reports whether the last call of this process that came to the coordinator had to wait there.
 func (c *contest) isCrowded() bool {
 	server := c.coordinator()
-	return server >= 0 && !c.ways.astray.Load() && c.ways.queued[server].Queue.Contended()
+	return server >= 0 && !c.ways.astray.Load() && c.ways.queued[server].Queue.LastQueued()
 }
 
 // coordinator is the server in whose queue contenders stand: the first that is not known to be away; -1:
@@ -114,7 +114,7 @@ func (c *contest) try(skip *skipped) (*quorum, error) {
 }
 
 // note remembers that no majority answered. An attempt that was too short to tell fails as the one before
-// did, since nobody has answered since.
+// did, since no server has answered since.
 func (c *contest) note(err error) error {
 	if c.silence != nil && c.attempt.Waits.Err() != nil && errors.Is(err, errSilent) && !errors.Is(err, fail.ErrUnavailable) {
 		return c.silence

@@ -19,8 +19,10 @@ const far = int64(24 * time.Hour / time.Microsecond)
 // errFar is what such a server has: it counts as one with foreign data.
 var errFar = fmt.Errorf("%w: its fencing tokens are more than a day ahead of those of the other servers", fail.ErrWrongType)
 
-// credible is the greatest number that is believed, of those that servers say: more servers than a minority
-// say as much, or not much less. While not more than a minority has said something, all are believed. It
+// credible returns a limit: every number up to it is believed. A minority of servers cannot raise the limit
+// by more than far above the others: it leaves out as many of the highest numbers as a minority has
+// servers, and adds far to the highest one that is left. The limit is no greater than the greatest number.
+// With no more numbers than a minority has servers it is the greatest number; without any it is 0. credible
 // sorts the numbers.
 func (w *ways) credible(said []int64) int64 {
 	minority := len(w.servers) - w.majority

@@ -15,8 +15,8 @@ func (q *quorum) event(ctx context.Context) session.Event {
 	return e
 }
 
-// told is what the logger is told of a slow hold.
-func (q *quorum) told(context.Context) []any { return []any{"token", q.token} }
+// logFields is what the logger is told of a slow hold.
+func (q *quorum) logFields(context.Context) []any { return []any{"token", q.token} }
 
 // whoHolds is what it is told of a slow wait: who has a majority, and how many are queued at the coordinator.
 func (w *ways) whoHolds(ctx context.Context) []any {
@@ -27,7 +27,7 @@ func (w *ways) whoHolds(ctx context.Context) []any {
 	return append([]any{"queued", state.Waiting}, session.Holder(state.Who)...)
 }
 
-// acquired calls the hook of a hold that begins. If the hook panics, the hold is released: nobody has it.
+// acquired calls the hook of a hold that begins. If the hook panics, the hold is released: its caller does not get it.
 func (q *quorum) acquired(parent context.Context, began time.Time, contended bool) {
 	hook := q.ways.Client().Options.Observer.Acquired
 	if hook == nil {

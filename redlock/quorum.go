@@ -22,7 +22,7 @@ type quorum struct {
 
 	mu     sync.Mutex
 	parts  []*grant.Part // by server; nil, or with a lease that is over: none
-	holds  []*grant.Hold // those that are not unlocked
+	holds  []*grant.Hold // which are not unlocked
 	first  *grant.Hold
 	parent context.Context // from which it was acquired
 	slow   *session.Slow
@@ -66,7 +66,7 @@ func (q *quorum) Wanted() <-chan struct{} {
 	return came
 }
 
-// WhenWanted is told by any of the parts, also by those that are taken later.
+// WhenWanted is told by any of the parts, also by parts that are taken later.
 func (q *quorum) WhenWanted(f func()) {
 	f = sync.OnceFunc(f)
 	q.mu.Lock()
@@ -87,7 +87,7 @@ func (q *quorum) IsKey(key any) bool {
 
 // begin returns the first hold.
 func (q *quorum) begin(parent context.Context, began time.Time, contended bool) *grant.Hold {
-	slow := q.ways.Client().SlowHold(q.ways.name, q.told)
+	slow := q.ways.Client().SlowHold(q.ways.name, q.logFields)
 	q.mu.Lock()
 	q.first, q.parent, q.slow = grant.NewHold(parent, q), parent, slow
 	q.holds, q.since = []*grant.Hold{q.first}, time.Now()
@@ -162,7 +162,7 @@ func (q *quorum) take(ctx context.Context, i int) (adopted bool, err error) {
 	if !q.adopt(i, part) {
 		return false, part.Release(context.WithoutCancel(ctx), grant.Aloud)
 	}
-	_ = part.Raise(ctx, q.token) // whoever inspects it sees the token; its own is no smaller
+	_ = part.Raise(ctx, q.token) // an Inspect there shows the token; its own is no smaller
 	return true, nil
 }
 
@@ -180,16 +180,16 @@ func (q *quorum) adopt(i int, part *grant.Part) bool {
 	return true
 }
 
-// put adds a part to those of an attempt. One that is there already may be lost meanwhile, and whoever is
-// told of that looks at all of them.
+// put adds a part to an attempt. A part that is there already may be lost at the same time: the goroutine that is
+// logFields of that looks at all parts.
 func (q *quorum) put(i int, part *grant.Part) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.parts[i] = part
 }
 
-// settle makes the greatest token known to a majority before the lock is held: whoever has one next asks
-// one of them.
+// settle makes the greatest token known to a majority before the lock is held. The next holder
+// asks one of these servers.
 func (q *quorum) settle(ctx context.Context) error {
 	know := 0
 	for _, part := range q.parts {

@@ -6,7 +6,7 @@
 //	...
 //	hold, err := lock.Lock(ctx)
 //
-// The lock is held by whoever has it on a majority of the servers. It is trusted for as long as the leases
+// A process holds the lock when it has it on a majority of the servers. It is trusted for as long as the leases
 // of a majority are, less what their clocks may differ: a hundredth of the lease and 2 ms. Each client
 // renews its own part. A server that is lost, and comes back, is taken again while the lock is held.
 //
@@ -14,16 +14,16 @@
 // refuses. What was taken without a majority is given back at once, and so is what comes late. A hold that
 // lasts for more than 50 ms takes the other servers, too.
 //
-// Those that wait stand in the queue of one server, the coordinator, and take turns in that order: a release
-// there grants its part to the head, which asks the others. The coordinator is the first server that is not
-// known to be away, in an order that all processes share; each name begins with another server. Its queue is
-// a hint: a process that stands there for 400 ms and four round trips tries the other servers as well, from then
-// on as often, and when it hears of a release. TryLock does not stand there. The goroutines of a process that share a lock
-// stand in a line: one at a time is in the queue. A client without pub/sub is in none, and tries every 400
-// ms.
+// Waiters stand in the queue of one server, the coordinator, and take turns in that order: a release there
+// grants its part to the head, which asks the others. The coordinator is the first server that is not known
+// to be away, in an order that all processes share; each name begins with another server. Its queue is a
+// hint: a process that stands there for 400 ms and four round trips tries the other servers as well, from
+// then on as often, and when it hears of a release. TryLock does not stand there. The goroutines of a process
+// that share a lock stand in a line: one at a time is in the queue. A client without pub/sub is in none, and
+// tries every 400 ms.
 //
-// A client that is closed is as a server that is away. When the first client is closed, nobody acquires the
-// lock any more (ErrClosed). A hold that ends because clients were closed is released by its Unlock.
+// A client that is closed is as a server that is away. When the first client is closed, the lock cannot be acquired
+// any more (ErrClosed). A hold that ends because clients were closed is released by its Unlock.
 //
 // # Fencing tokens
 //

@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lease"
 )
 
-// undo gives back what was taken without a majority, also when clients were closed meanwhile. It waits for
-// the answers for a moment only.
+// undo gives back what a failed attempt has taken: it has no majority, or its majority cannot be trusted.
+// It does so also when clients were closed. It waits for the answers for a moment only.
 func (q *quorum) undo() {
 	released := releaseAll(context.Background(), q.parts, grant.Quietly)
 	moment := time.NewTimer(grant.Handover)
@@ -130,7 +130,7 @@ func (q *quorum) releaseLate(ctx context.Context) error {
 }
 
 // voice is whether a release is to be announced. That of the coordinator's part grants it to the head of the
-// queue there, and nobody else need ask. Without that part, those hear of it who try without the coordinator.
+// queue there, and no other waiter need ask. Without that part, waiters hear of it that try without the coordinator.
 func (q *quorum) voice() grant.Voice {
 	q.mu.Lock()
 	defer q.mu.Unlock()

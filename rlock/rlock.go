@@ -45,8 +45,7 @@ type Option = latchkey.LockOption
 func WithBudget(holds int, span time.Duration) Option { return terms.WithBudget(holds, span) }
 
 // WithoutLocalHandOff has every hold go through Redis: an Unlock gives the lock back, also when other
-// goroutines of this process wait. It excludes
-// [WithLinger]. Of this and [WithBudget] the last counts.
+// goroutines of this process wait. It excludes [WithLinger]. Of this and [WithBudget] the last counts.
 func WithoutLocalHandOff() Option { return terms.WithoutLocalHandOff() }
 
 // WithLinger has a lock that was unlocked stay with this process for up to d, as long as nobody else wants
@@ -66,10 +65,10 @@ func WithoutLocalHandOff() Option { return terms.WithoutLocalHandOff() }
 // little.
 //
 // An Unlock that leaves the lock to linger does not ask Redis whether it was still held, as in a hand-off
-// inside the process. The lock does not linger while the client's subscription is down, nor after holds
-// with [latchkey.WithMinHold], [latchkey.WithMaxHold] or [latchkey.WithFixedLease], nor what package multilock took together with
-// others in one script. [WithoutLocalHandOff] excludes it. Another lock of the name on this client takes what
-// lingers as well; it lingers on if that lock has the option too.
+// inside the process. The lock does not linger while the client's subscription is down, nor after holds with
+// [latchkey.WithMinHold], [latchkey.WithMaxHold] or [latchkey.WithFixedLease], nor what package multilock
+// took together with others in one script. [WithoutLocalHandOff] excludes it. Another lock of the name on
+// this client takes what lingers as well; it lingers on if that lock has the option too.
 func WithLinger(d time.Duration) Option { return terms.WithLinger(d) }
 
 // New returns the lock of a name. It does no I/O. The name, after the client's key prefix, is a key in

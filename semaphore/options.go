@@ -14,11 +14,12 @@ type Option func(*settings)
 // is a redeploy. The first request of a client, also one that only reads, sets it in Redis.
 //
 // When clients declare different numbers, that of the client that was opened last counts, by the clocks of
-// their machines. So processes of an old version do not undo what those of a new one declare. (A process of the old version that starts after them does. Any process that starts undoes
-// [Semaphore.SetPermits] and [Semaphore.AddPermits], so use one or the other.) When somebody deleted the
-// semaphore, or Redis has lost it, the next request of any client sets its number again. The client whose
-// number counts corrects that within a minute of use. Of two semaphores of one name on one client, the one
-// that was made last declares for both.
+// their machines. So processes of an old version do not undo what those of a new one declare. (A process of
+// the old version that starts after them does. Any process that starts undoes [Semaphore.SetPermits] and
+// [Semaphore.AddPermits], so use one or the other.) When somebody deleted the semaphore, or Redis has lost
+// it, the next request of any client sets its number again. The client whose number counts corrects that
+// within a minute of use. Of two semaphores of one name on one client, the one that was made last declares
+// for both.
 //
 // For [NewCounting] it is the number of free permits that a client sets if nobody has set one: nobody
 // knows how many are held.

@@ -24,7 +24,7 @@ type Clock struct {
 	// when there was none.
 	least, most, read atomic.Int64 // read: when the question was sent, by our clock
 
-	told atomic.Int64 // when a token last told it, by our clock; 0: none has
+	heardAt atomic.Int64 // when a token last told it, by our clock; 0: none has
 
 	mu        sync.Mutex    // held to write what the last reading says
 	refreshed chan struct{} // closed when the refresh that is under way has ended; nil: none is
@@ -96,7 +96,7 @@ func (c *Clock) FitsToken(token int64, sent time.Time) (fits, tells bool) {
 	ahead, known := token-sinceEpoch(time.Now()), c.ahead.Load()
 	if d := time.Duration(ahead-known) * time.Microsecond; known == 0 || d.Abs() < clockTolerance {
 		c.ahead.Store(ahead)
-		c.told.Store(sinceEpoch(sent))
+		c.heardAt.Store(sinceEpoch(sent))
 		return true, known == 0 || c.most.Load() != 0 // a name that is used once costs no reading
 	}
 	// Without a reading there is nothing to judge it by, and the clock must be asked: what only tokens have told
@@ -128,8 +128,8 @@ const reckoned = 100 * time.Millisecond
 // Reckon returns what the clock shows now, or less, as long as that was heard a moment ago; otherwise 0.
 func (c *Clock) Reckon() int64 {
 	now, last := sinceEpoch(time.Now()), c.read.Load()
-	if told := c.told.Load(); told != 0 { // virtual time begins long before epoch
-		last = max(last, told)
+	if heard := c.heardAt.Load(); heard != 0 { // virtual time begins long before epoch
+		last = max(last, heard)
 	}
 	if c.most.Load() == 0 || now-last > reckoned.Microseconds() {
 		return 0

@@ -134,7 +134,7 @@ func (p *Primitive) prepare(c *contender) (*Hold, error) {
 	return nil, nil //nolint:nilnil // it competes
 }
 
-// KnownOutage is that of [session.Target], wrapped.
+// KnownOutage is [session.Target.KnownOutage], wrapped.
 func (p *Primitive) KnownOutage() error {
 	if away := p.Queue.At.KnownOutage(); away != nil {
 		return fail.Wrap(p.Name, away)
@@ -159,8 +159,8 @@ func (p *Primitive) standInLine(c *contender) (*Hold, error) {
 	return p.goOn(c, g), nil
 }
 
-// enterLine waits in the line for a hold, or for the turn. A hold whose lease is over by now, as when the
-// process was stopped meanwhile, was never its goroutine's: that one comes anew.
+// enterLine waits in the line for a hold, or for the turn. The lease of that hold may be over by now, as
+// when the process was stopped. Then the goroutine enters the line anew.
 func (p *Primitive) enterLine(c *contender) (gift, error) {
 	for {
 		g, err := p.Queue.enterLine(c.Waits, wish{primitive: p, parent: c.Parent, permits: c.Permits}, p.inLine(c))
@@ -215,8 +215,9 @@ func (p *Primitive) compete(c *contender) (*Hold, error) {
 	return nil, fail.Wrap(p.Name, fail.ErrClosed)
 }
 
-// holdOf makes a hold of what was granted. It returns neither a hold nor an error when the lease was over
-// before that. After an error the turn of the line has been passed on.
+// holdOf makes a hold of a granted tenure. It returns neither a hold nor an error if the grant is of no
+// use: its lease has ended, Redis has revoked it, a hold here has a greater token, or the client closes.
+// Then the goroutine keeps its turn in the line, if it had one. After an error the turn has been passed on.
 //
 //go:noinline
 func (p *Primitive) holdOf(c *contender) (*Hold, error) {

@@ -58,8 +58,8 @@ func (t *tenure) gives(token int64) {
 	}
 }
 
-// excludesHere reports whether tokens of the tenure grow from hold to hold of the process. Those of the parts
-// of a redlock are compared by that.
+// excludesHere reports whether tokens of the tenure grow from hold to hold of the process. The parts of a
+// redlock are not compared here: the redlock compares their tokens.
 func (t *tenure) excludesHere() bool {
 	return t.queue.kind.Exclusive && !t.shared && t.partOf == nil
 }

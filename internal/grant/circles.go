@@ -23,8 +23,8 @@ func (p *Primitive) awaitWatched(c *contender) (*Hold, error) {
 	return p.await(c)
 }
 
-// told is what others may know of a hold. It reports false for one that is no lock's, or has ended.
-func (h *Hold) told() (identity.Held, bool) {
+// record is what others may know of a hold. It reports false for one that is no lock's, or has ended.
+func (h *Hold) record() (identity.Held, bool) {
 	u := h.turn()
 	if u == nil || h.Err() != nil {
 		return identity.Held{}, false

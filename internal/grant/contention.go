@@ -16,9 +16,9 @@ import (
 type contention uint8
 
 const (
-	untold contention = iota
-	told              // the hook was called
-	ended             // the call is over, and it was not
+	unannounced contention = iota
+	announced              // the hook was called
+	finished               // the call is over, and it was not
 )
 
 // Waiting calls the hook of a call that waits.
@@ -58,9 +58,9 @@ func (q *Queue) contends(w *wait.Waiter, reply lua.Acquired) {
 		return
 	}
 	q.mu.Lock()
-	first := t.contention == untold && o.WantsWaits()
+	first := t.contention == unannounced && o.WantsWaits()
 	if first {
-		t.contention = told
+		t.contention = announced
 	}
 	e := q.At.NewEvent(t.caller, t.name)
 	e.Permits = max(t.permits, 0)
@@ -81,8 +81,8 @@ func (c *contender) finishContention() bool {
 func (t *tenure) finishContention() bool {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
-	if t.contention == untold {
-		t.contention = ended
+	if t.contention == unannounced {
+		t.contention = finished
 	}
-	return t.contention == told
+	return t.contention == announced
 }

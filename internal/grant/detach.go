@@ -18,8 +18,8 @@ import (
 
 // Detaching: how a process leaves what it holds to another one.
 //
-// One script gives what the owner id has to a fresh id, of which no client knows. So nothing that is still
-// under way for the old one finds it, no late renewal and no cancel. It is not renewed: it lasts for a lease.
+// One script gives what the owner id has to a fresh id, which no client knows. What is still under way for
+// the old id, as a late renewal or a cancel, does not find it. It is not renewed: it lasts for a lease.
 // A text names the fresh id. A process that attaches the text sends the same script, from that id to one of its own.
 // So one of several has it, and a text that was used finds nothing.
 
@@ -31,10 +31,10 @@ type detached struct {
 	Owner  string        `json:"o"`
 }
 
-// detachedPrefix begins a text. Its number is that of the layout.
+// detachedPrefix begins a text. Its number says which layout the text has.
 const detachedPrefix = "latchkey1."
 
-// maxDetached is longer than the text of the longest name, of which JSON has each byte as six.
+// maxDetached is longer than the text of the longest name: JSON may write a byte as six.
 const maxDetached = 16 << 10
 
 func (d detached) String() string {
@@ -153,7 +153,7 @@ func (u *turn) beginDetach(h *Hold) error {
 		return fail.Invalid("others of this process hold it together with this one")
 	}
 	t.stopJoining()
-	u.rarely().leaves = true
+	u.extra().leaves = true
 	return nil
 }
 
@@ -226,8 +226,9 @@ func (p *Primitive) attach(c *contender) (*Hold, error) {
 	}
 }
 
-// tooLate is for what was granted, and whose lease was over before it was a hold: to acquire it again is no way
-// to attach it. Inlined, it would have every waiter keep a larger stack.
+// tooLate returns the error of an Attach whose grant came too late: the lease ended before the grant was a
+// hold. Another acquire cannot attach it. For any other acquire, and for a client that closes, it returns
+// nil. Inlined, it would give every waiter a larger stack.
 //
 //go:noinline
 func (p *Primitive) tooLate(c *contender) error {

@@ -5,7 +5,7 @@ import "strings"
 // Doubt: what happens when a reply says that Redis may have lost what this process holds.
 //
 // Somebody may delete a lock's key, or Redis may lose its data. Then others can have the lock while this
-// process passes it on, joins it, or lets it linger, none of which asks Redis. The next renewal finds out. A
+// process passes it on, joins it, or lets it linger. None of these asks Redis. The next renewal finds out. A
 // reply to something else may say so before that, at no cost: an Inspect that finds another holder, or a
 // waiter of this process that had to be queued anew. Then nothing is begun any more that Redis was not asked
 // about. What is parked is released, and what is held is renewed at once, which says whether it is lost.

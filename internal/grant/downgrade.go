@@ -63,9 +63,9 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 	return nil
 }
 
-// beginDowngrade says why the hold cannot be downgraded, or that it is shared already. Otherwise the tenure
-// is weak from now on: as soon as the command is sent it may not be its holder's alone any more, also when no
-// answer comes. So no caller re-enters it to write, and the next in line competes in Redis.
+// beginDowngrade returns an error if the hold cannot be downgraded, and done if it is shared already.
+// Otherwise it marks the tenure as weak: others may share it from the moment when the command is sent, also
+// if no answer comes. So no caller re-enters it to write, and the next in line competes in Redis.
 func (h *Hold) beginDowngrade() (done bool, err error) {
 	t := h.turn().tenure
 	over := h.isUnlocked()

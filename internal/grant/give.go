@@ -10,8 +10,8 @@ import (
 // Giving on: how the goroutines of a process pass permits on among themselves, where a budget says that they
 // may.
 //
-// They stand in the line of the queue, as those of an rlock do. But its head, the delegate, holds nothing
-// while the others wait: it queues in Redis for permits of its own, and its turn in the line ends with the
+// They stand in the line of the queue, as the goroutines of an rlock do. But the head of the line, the delegate,
+// holds nothing while the others wait: it queues in Redis for permits of its own, and its turn in the line ends with the
 // grant. So the process holds as many tenures as it is granted. A goroutine that releases one gives it to the first
 // in the line that wants as many permits, who holds under the same owner id with the next of its reserved
 // tokens. That one leaves the line without having had the turn.
@@ -20,10 +20,10 @@ import (
 // grant: a holder of permits is not told that others wait. When it is used up the permits go back to Redis,
 // which grants them to the first in the queue.
 
-// standForPermits waits in the line for permits that are given on, or for the turn to compete. Where the
-// line is empty, and no delegate had to queue, there may be enough for all that come now. So they compete beside
-// the delegate, without the turn, and their requests share a script.
-// It returns what c was given: the turn, or nothing of the line, means that c competes.
+// standForPermits waits in the line for permits that are given on, or for the turn to compete. Where the line
+// is empty, and no delegate had to queue, there may be enough for all that come now. So they compete beside
+// the delegate, without the turn, and their requests share a script. It returns what c was given: the turn,
+// or nothing of the line, means that c competes.
 func (p *Primitive) standForPermits(c *contender) (gift, error) {
 	q := p.Queue
 	q.mu.Lock()
@@ -67,10 +67,10 @@ func (p *Primitive) inherit(c *contender, left *tenure) *tenure {
 // taken as over. So tenures that begin together do not all go back to Redis at the same moment, where the
 // delegate alone waits for them.
 func (t *tenure) beginBudget(terms *terms.Terms) {
-	t.handOffs.contended = time.Now().Add(-rand.N(terms.Span/4 + 1))
+	t.handOffs.contendedSince = time.Now().Add(-rand.N(terms.Span/4 + 1))
 }
 
-// passOn passes on the turn of a delegate that got nothing, and of which nothing is left.
+// passOn passes on the turn of a delegate that got nothing, and has left nothing in Redis.
 func (q *Queue) passOn(shared bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -110,8 +110,7 @@ func (t *tenure) giveOn(done *turn, now time.Time) bool {
 	return t.give(now)
 }
 
-// looks is how many places give looks at. It looks no further: the
-// giver holds the mutex while it looks.
+// looks is how many places give looks at. It looks no further: the giver holds the mutex while it looks.
 const looks = 100
 
 // give gives a tenure without a turn to the first in the line that may go on with it. That one
@@ -137,16 +136,16 @@ func (t *tenure) give(now time.Time) bool {
 //
 // Its goroutines stand in a line, as with a budget. What tells the process of others: the reply to a request
 // that is queued, a grant, and a message to the last in the queue when another process queues behind it. From
-// then on the line stays empty: all queue in Redis, each for itself, so that their places are among those of
-// the others. And so nothing is passed on, as the line is empty. After a while one asks again
+// then on the line stays empty: all queue in Redis, each for itself. So each has its place among the waiters of
+// other processes, and nothing is passed on. After a while one asks again
 // whether others wait, while the rest stands in line. The budget bounds what happens before the process hears
 // of others, or when a message is lost.
 //
 // A request for several permits is as one of others. It may fit later than requests that came after it, so it
 // must have its place in the queue.
 
-// remembered is how long a process believes that others wait after it heard so. Each request that queues
-// meanwhile, and finds others, tells it once more.
+// remembered is how long a process believes that others wait after it heard so. A request that queues
+// in this time, and finds others, tells it once more.
 const remembered = 50 * time.Millisecond
 
 // others is whether others wait for the permits of a name. The zero value says no. The mutex of the queue

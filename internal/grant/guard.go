@@ -44,7 +44,7 @@ type Guarded interface {
 
 // Guard runs f with what was acquired, and releases that, also when f panics.
 //
-// f was alone if its hold could still be trusted when it ended. Then the result is that of f, whatever
+// f was alone if its hold could still be trusted when it ended. Then f's result is the result, whatever
 // becomes of the release: a caller that took its error for one of f would do the work again. Only an answer
 // of Redis that this owner does not have the lock says otherwise.
 func Guard[H Guarded](ctx context.Context, hold H, err error, f func(context.Context, H) error) (result error) {

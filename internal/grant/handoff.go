@@ -39,22 +39,23 @@ func (q *Queue) unasked() time.Duration {
 
 // handOffs are what a tenure must know to hand off locally. They are guarded by the mutex of its queue.
 type handOffs struct {
-	token     int64     // of the last turn
-	reserved  int64     // tokens for further turns
-	contended time.Time // since when it is known that other processes wait; zero: not known
-	handed    int       // turns that began after that
+	token          int64     // of the last turn
+	reserved       int64     // tokens for further turns
+	contendedSince time.Time // since when it is known that other processes wait; zero: not known
+	handed         int       // turns that began after that
 }
 
-// due reports whether the lock must be offered to other processes. first is when its tenure began, and until
-// when that stops to linger; zero when it does not.
+// due reports whether the lock must be offered to other processes. first is the time when its tenure began.
+// until is the time when the tenure stops lingering; zero when it does not linger. unasked counts spans of
+// the budget: the lock is offered after so long although no other waiter is known.
 func (o *handOffs) due(now, first, until time.Time, terms *terms.Terms, unasked time.Duration) bool {
 	switch {
 	case o.reserved == 0:
 		return true
-	case o.contended.IsZero():
+	case o.contendedSince.IsZero():
 		return now.Sub(first) >= unasked*terms.Span && !now.Before(until)
 	default:
-		return o.handed >= terms.Holds || now.Sub(o.contended) >= terms.Span
+		return o.handed >= terms.Holds || now.Sub(o.contendedSince) >= terms.Span
 	}
 }
 
@@ -62,7 +63,7 @@ func (o *handOffs) due(now, first, until time.Time, terms *terms.Terms, unasked 
 func (o *handOffs) next() int64 {
 	o.token++
 	o.reserved--
-	if !o.contended.IsZero() {
+	if !o.contendedSince.IsZero() {
 		o.handed++
 	}
 	return o.token
@@ -77,8 +78,8 @@ func (t *tenure) contend() {
 
 // contendNow is contend with the mutex held.
 func (t *tenure) contendNow() {
-	if t.handOffs.contended.IsZero() {
-		t.handOffs.contended = time.Now()
+	if t.handOffs.contendedSince.IsZero() {
+		t.handOffs.contendedSince = time.Now()
 	}
 	t.tellWanted()
 }

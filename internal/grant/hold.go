@@ -10,7 +10,7 @@ import (
 )
 
 // Hold is the inside of the root package's Hold, and of semaphore.Permits. Its methods are safe for
-// concurrent use. Those of nil and of the zero value say that nothing is held.
+// concurrent use. The methods of a nil Hold and of the zero value say that nothing is held.
 type Hold struct {
 	backing Backing
 	parent  context.Context
@@ -56,7 +56,7 @@ func (h *Hold) Backing() Backing { return h.backing }
 // none reports whether it is no hold: nil, or the zero value.
 func (h *Hold) none() bool { return h == nil || h.backing == nil }
 
-// turn is that of a hold of a tenure; nil of all others.
+// turn returns the turn of a tenure's hold; nil for any other hold.
 func (h *Hold) turn() *turn {
 	u, _ := h.backing.(*turn)
 	return u
@@ -149,7 +149,7 @@ func (h *Hold) endNow(cause error) {
 // IsKey reports whether its context has it under this key.
 func (h *Hold) IsKey(key any) bool { return !h.none() && h.backing.IsKey(key) }
 
-// Name is that of the primitive, without the client's prefix.
+// Name is the name of the primitive, without the client's prefix.
 func (h *Hold) Name() string {
 	if h.none() {
 		return ""

@@ -12,7 +12,7 @@ type Kind struct {
 	Family    lua.Family
 	Exclusive bool // one tenure holds at a time, and its holder may re-enter
 	Undated   bool // its tokens are no readings of the server's clock
-	// Commands returns those of a queue.
+	// Commands returns the commands of a queue.
 	Commands func(*Queue) Commands
 
 	// What some kinds can do and others cannot: then it is nil. A kind has what it names here, and never what a
@@ -27,7 +27,7 @@ type Kind struct {
 // isSharable reports whether it has a second half, whose tenures hold together ([Primitive.Shared]).
 func (k *Kind) isSharable() bool { return k.Downgrader != nil }
 
-// Commands are those to Redis in which the kinds differ. Methods are safe for concurrent use.
+// Commands are the commands to Redis in which the kinds differ. Methods are safe for concurrent use.
 type Commands interface {
 	// Take sends one acquire.
 	Take(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error)
@@ -36,7 +36,7 @@ type Commands interface {
 	Release(ctx context.Context, e lua.Ending, weight int) (owned bool, err error)
 }
 
-// Downgrader is what a kind has of which tenures may hold together: who holds alone can let others join.
+// Downgrader is for a kind whose tenures may hold together: a holder that is alone can let others join.
 type Downgrader interface {
 	// Downgrade has an owner that holds alone hold with others from now on, who have its token. It reports
 	// whether the owner holds the lock, and whether somebody waits.
@@ -50,18 +50,18 @@ type Watcher interface {
 	Watch(ctx context.Context, owner string, listeners bool) (owns, others bool, err error)
 }
 
-// Mover is what a kind has of which an owner id can leave what it has to another one.
+// Mover is for a kind whose owner ids can leave what they have to another one.
 type Mover interface {
 	// Move gives what an owner has to the claim's, with the token of its hold, for the claim's lease. With 0
-	// that is the one that Redis knows. Of permits the reply says how many there are in place of the reserved
-	// tokens.
+	// it is the token that Redis knows. Of permits the reply says how many there are, where another reply has the
+	// reserved tokens.
 	Move(ctx context.Context, owner string, token int64, claim lua.Claim, mode lua.Mode) (lua.Acquired, error)
 }
 
-// Together is what a kind has of which one script can take and release several, of one client and one slot.
-// The methods are called on that of any part.
+// Together is for a kind of which one script can take and release several, of one client and one slot. Its
+// methods may be called for any of the parts.
 type Together interface {
-	// TakeTogether sends one attempt: for all parts or none, or for those before the first that is not free. It
+	// TakeTogether sends one attempt: for all parts or none, or for the parts before the first that is not free. It
 	// returns a reply for each, and how many were free before one that was not.
 	TakeTogether(ctx context.Context, parts []lua.Part, all bool, until int64) (replies []lua.Acquired, free int, err error)
 	// ReleaseTogether sends one release, and reports for each part whether its owner held it.

@@ -14,7 +14,7 @@ import (
 // What a goroutine in the line gets is made by the one that leaves it to it, with the mutex of the queue: its
 // hold, or the turn. So what can go on without Redis always belongs to one goroutine.
 
-// line is that of one half of a queue, whose mutex guards it. The zero value is empty.
+// line is the line of one half of a queue, whose mutex guards it. The zero value is empty.
 type line struct {
 	taken       bool    // a goroutine has the turn
 	parked      *tenure // what awaits the next one that comes; nil while a goroutine has the turn
@@ -42,7 +42,7 @@ type gift struct {
 // has reports whether it is what the goroutine stood in the line for.
 func (g *gift) has() bool { return g.hold != nil || g.permit }
 
-// place is that of a goroutine that waits. A place and its channel are used again: under contention each turn
+// place is the place of a goroutine that waits. A place and its channel are used again: under contention each turn
 // would cost two otherwise.
 type place struct {
 	wish           wish
@@ -154,7 +154,7 @@ func (q *Queue) pass(l *line, left *tenure) (taken bool) {
 	return q.passNow(l, left, time.Now())
 }
 
-// passTurn ends a turn of which nothing is left. The mutex is held.
+// passTurn ends a turn that has left nothing. The mutex is held.
 func (q *Queue) passTurn(l *line) { q.passNow(l, nil, time.Time{}) }
 
 // passNow is pass with the mutex held. Those at the head of a shared line that may join what is held do so,

@@ -46,7 +46,7 @@ func TestOfferedIsNoHold(t *testing.T) {
 // Rule 40.
 func TestParked(t *testing.T) {
 	r := newRoom(t, exclusive, terms.WithLinger(time.Minute))
-	t.Cleanup(func() { r.Queue.ends.timer.Stop() })
+	t.Cleanup(func() { r.Queue.parkedAlarm.timer.Stop() })
 	_, ok := r.takeParked(t.Context())
 	require.False(t, ok)
 	require.True(t, r.over(), "nothing was to be had, so nobody has the turn")
@@ -92,7 +92,7 @@ func (t *tenure) unparkLocked() bool {
 func TestParkedAtOnce(t *testing.T) {
 	r := newRoom(t, exclusive, terms.WithLinger(time.Minute))
 	q := r.Queue
-	t.Cleanup(func() { q.ends.timer.Stop() })
+	t.Cleanup(func() { q.parkedAlarm.timer.Stop() })
 	var inside, turns atomic.Int64
 	var wg sync.WaitGroup
 	const users, times = 5, 3000
@@ -146,7 +146,7 @@ func TestParkedAtOnce(t *testing.T) {
 func TestOfferedAfterParking(t *testing.T) {
 	var log bytes.Buffer
 	r := newRoom(t, exclusive, terms.WithLinger(time.Minute))
-	t.Cleanup(func() { r.Queue.ends.timer.Stop() })
+	t.Cleanup(func() { r.Queue.parkedAlarm.timer.Stop() })
 	r.Queue.At.Client.Options.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	_, err := r.enter(t.Context(), 1)
 	require.NoError(t, err)

@@ -36,8 +36,8 @@ type stay struct {
 // without tokens would be of no use to the next goroutine, and Redis may not have told it that others wait.
 func (t *tenure) mayPark() bool {
 	s := &t.stay
-	return s.span != 0 && t.waiter.Demand.Lingers && t.owns() && t.handOffs.reserved > 0 && t.handOffs.contended.IsZero() &&
-		t.queue.At.Client.Closing.Err() == nil && (s.until.IsZero() || t.queue.ends.isSetBy(s.until) || time.Until(s.until) > 0)
+	return s.span != 0 && t.waiter.Demand.Lingers && t.owns() && t.handOffs.reserved > 0 && t.handOffs.contendedSince.IsZero() &&
+		t.queue.At.Client.Closing.Err() == nil && (s.until.IsZero() || t.queue.parkedAlarm.isSetBy(s.until) || time.Until(s.until) > 0)
 }
 
 // park leaves a tenure that may be parked in the line. It reports false, and does nothing, when somebody else
@@ -124,15 +124,15 @@ func (q *Queue) awaitHearing(waits context.Context) {
 // endsAt has what is parked end at that time. As a rule an Unlock sets no timer: one that is set for an
 // earlier time looks at what is parked then. The mutex is held.
 func (q *Queue) endsAt(until time.Time) {
-	if !q.ends.isSetBy(until) { // else the bound method would be an object for each Unlock
-		q.ends.setBy(until, q.endParked)
+	if !q.parkedAlarm.isSetBy(until) { // else the bound method would be an object for each Unlock
+		q.parkedAlarm.setBy(until, q.endParked)
 	}
 }
 
 // endParked releases what is parked if its time is over, or looks again when it will be.
 func (q *Queue) endParked() {
 	q.mu.Lock()
-	q.ends.rung()
+	q.parkedAlarm.rung()
 	t := q.alone.line.parked
 	over := t != nil && !time.Now().Before(t.stay.until)
 	if t != nil && !over {

@@ -26,8 +26,8 @@ func turnOf(t *testing.T, closing context.Context) *tenure {
 	t.Cleanup(func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		if q.ends.timer != nil {
-			q.ends.timer.Stop()
+		if q.parkedAlarm.timer != nil {
+			q.parkedAlarm.timer.Stop()
 		}
 	})
 	return x

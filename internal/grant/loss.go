@@ -33,7 +33,7 @@ func (t *tenure) Lost(reason error) {
 	var turns []*turn
 	between := t.turn == nil
 	for u := t.turn; u != nil; u = u.next {
-		u.endRare()
+		u.endExtras()
 		if u.had.Load() { // else no hook has heard of it
 			turns = append(turns, u)
 		}

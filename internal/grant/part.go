@@ -50,10 +50,10 @@ func (p *Primitive) takePart(a Attempt, part *Part) (*Part, error) {
 	return part, nil
 }
 
-// WhenWanted is that of its hold.
+// WhenWanted is [Hold.WhenWanted] of its hold.
 func (p *Part) WhenWanted(f func()) { p.hold.WhenWanted(f) }
 
-// Token is that of the server.
+// Token is the server's token.
 func (p *Part) Token() int64 { return p.hold.Token() }
 
 // Left is for how long it can be trusted; 0 or less when it is over.
@@ -113,12 +113,13 @@ func (p *Part) Drop() {
 // ReleaseLost gives back a part that was lost by the wall clock alone: see [tenure.releaseLost].
 func (p *Part) ReleaseLost() { p.hold.turn().tenure.releaseLost(LossOf(lease.ErrExpired), nil) }
 
-// Floor returns the highest token that the client has seen of the name, and what the server's clock shows
-// now, in microseconds, or more; 0 when it is not known.
+// Floor returns two values. floor is the highest token that the client has seen of the name. clock is what
+// the server's clock shows at now, or more, in microseconds; 0 when the client has no reading.
 func (p *Primitive) Floor(now time.Time) (floor, clock int64) {
 	return p.Queue.At.Floor.Load(), p.Queue.At.ServerClock.Latest(now)
 }
 
-// RaiseFloor has the next token of this server be greater than that. Tokens that are proposed are no
-// readings of the server's clock.
+// RaiseFloor raises the client's floor of the name to token. It sends nothing. The next acquire says the
+// floor, and the server gives a greater token. What the client knows of the server's clock stays: a
+// proposed token is no reading of it.
 func (p *Primitive) RaiseFloor(token int64) { session.Raise(p.Queue.At.Floor, token) }

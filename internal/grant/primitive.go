@@ -46,7 +46,7 @@ func (p *Primitive) InLine() int {
 // InQueue is how many waiters of this client are in the queue, as far as it knows. Tests wait for that.
 func (p *Primitive) InQueue() int { return p.Queue.waiters.Queued() }
 
-// NewPrimitive returns that of a name. It returns ErrInvalid for a name or options that are not valid, and
+// NewPrimitive returns the primitive of a name. It returns ErrInvalid for a name or options that are not valid, and
 // for a nil client.
 func NewPrimitive(c *session.Client, kind *Kind, name string, o terms.Options) (p Primitive, err error) {
 	defer func() {
@@ -84,8 +84,8 @@ type Attempt struct {
 	contended bool // it waits for others, or did: of a contender, which has no room for it elsewhere
 	inTurn    bool // it has the turn of the line, likewise
 
-	// First sends the first acquire in place of the kind's; nil: that does. It has the effect and the replies of
-	// that, and may do more. It may find that what is acquired is of no use: see [ErrSettled].
+	// First sends the first acquire; nil: the kind's Take does. It has the effect and the replies of Take, and
+	// may do more. It may find that what is acquired is of no use: see [ErrSettled].
 	First First
 }
 
@@ -93,8 +93,8 @@ type Attempt struct {
 // of the process. No copy of it is sent: what asks again is the kind's.
 type First func(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error)
 
-// ErrSettled says that an attempt is of no use any more. A [First] refuses it with that, or its wait ends with that as the
-// cause. Nothing was acquired. No hook is called.
+// ErrSettled says that an attempt is of no use any more. A [First] refuses it with that, or its wait ends
+// with that as the cause. Nothing was acquired. No hook is called.
 var ErrSettled = errors.New("settled before it was acquired")
 
 // contender is a goroutine that wants what an attempt says.

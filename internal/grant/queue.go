@@ -28,25 +28,25 @@ type Queue struct {
 	waiters *wait.Waiters // which mu guards too
 	inbox   inbox
 
-	contended atomic.Bool  // see Contended
-	theirs    atomic.Int64 // releases of Redisson's processes that were heard since ours was the last
-	watched   atomic.Int32 // how many turns want to know that others wait
+	lastQueued atomic.Bool  // see LastQueued
+	theirs     atomic.Int64 // releases of Redisson's processes that were heard since ours was the last
+	watched    atomic.Int32 // how many turns want to know that others wait
 
 	// mu guards what follows, and the tenures and turns of the name: all that says who has it, or is next, in
 	// this process. It is held for moments, in which nothing is sent or waited for.
 	//
-	// Those of a hold, of its contexts, of the inbox and the hub, of the registry, the notifier, the health of a
+	// The mutexes of a hold, of its contexts, of the inbox and the hub, of the registry, the notifier, the health of a
 	// server and the client may be locked while it is held, and never the other way round. The keeper has its
 	// own: neither is locked while the other is.
-	mu     sync.Mutex
-	alone  half  // of those who exclude each other
-	shared *half // of those who hold together; nil unless the kind is sharable
-	rivals int   // delegates of a line that compete at the same time: see letIn
-	ends   alarm // when what is parked is looked at
-	worth  worth
-	others others
-	passed allowance
-	deaf   time.Time // until then no tenure waits for the inbox in order to linger: see awaitHearing
+	mu          sync.Mutex
+	alone       half  // of those who exclude each other
+	shared      *half // of those who hold together; nil unless the kind is sharable
+	rivals      int   // delegates of a line that compete at the same time: see letIn
+	parkedAlarm alarm // when what is parked is looked at
+	worth       worth
+	others      others
+	passed      allowance
+	deaf        time.Time // until then no tenure waits for the inbox in order to linger: see awaitHearing
 }
 
 // half is the line and the holder of one kind of holds of a name: of the readers of a read-write lock; or of
@@ -192,12 +192,12 @@ func (q *Queue) heed(ctx context.Context, w *wait.Waiter, reply lua.Acquired, se
 		q.listenToRedisson()
 	}
 	if mode == lua.First {
-		q.contended.Store(reply.Queued)
+		q.lastQueued.Store(reply.Queued)
 	}
 }
 
-// Contended reports whether the last acquire of a new tenure was queued.
-func (q *Queue) Contended() bool { return q.contended.Load() }
+// LastQueued reports whether the last acquire of a new tenure was queued.
+func (q *Queue) LastQueued() bool { return q.lastQueued.Load() }
 
 // Entry is what w has in the queue.
 func (q *Queue) Entry(w *wait.Waiter) string { return q.claim(w).Entry() }
@@ -301,7 +301,7 @@ func (q *Queue) offering(w *wait.Waiter) (t, old *tenure) {
 // Name is the key that is named by what is waited for.
 func (q *Queue) Name() string { return q.At.Name() }
 
-// Failed is of [wait.Server], as are Up and Go: those of where the commands go.
+// Failed is of [wait.Server], as are Up and Go. They are about the server to which the commands go.
 func (q *Queue) Failed(err error, sent time.Time) { q.At.Failed(err, sent) }
 
 // Up is [session.Target.Up].

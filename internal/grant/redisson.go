@@ -49,8 +49,9 @@ func (q *Queue) heardRelease(text string) {
 	}
 }
 
-// askSoon has Redis asked from time to time whether a process of Redisson waits for what goroutines of this
-// one hold together, since none of them tells that it does: others could join for ever. The mutex is held.
+// askSoon starts a timer, unless one runs. Each time the client asks Redis whether a process of Redisson
+// waits for this shared tenure: such a process does not say that it waits. Without the question, goroutines
+// of this process could join for ever. The mutex is held.
 func (t *tenure) askSoon() {
 	if t.queue.takesTurns() && !t.watches {
 		t.watches = true
@@ -60,5 +61,5 @@ func (t *tenure) askSoon() {
 
 // asksForRedisson reports whether that is still to be asked. The mutex is held.
 func (t *tenure) asksForRedisson() bool {
-	return t.queue.takesTurns() && t.shared && t.isOpen() && t.handOffs.contended.IsZero()
+	return t.queue.takesTurns() && t.shared && t.isOpen() && t.handOffs.contendedSince.IsZero()
 }

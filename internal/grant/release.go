@@ -22,8 +22,9 @@ func (t *tenure) unlock(ctx context.Context, done *turn) error {
 	return t.see(ctx, &releasing{turn: done})
 }
 
-// stopRenewals is what comes before a release is sent. It reports that none need be sent, and what came of
-// the tenure then.
+// stopRenewals stops the renewals of a tenure before its release. over: the caller must not send a release,
+// because the tenure was lost, or the client was closed. Then stopRenewals has given back what Redis may
+// still have, and err is the outcome.
 func (t *tenure) stopRenewals(ctx context.Context, done *turn) (over bool, err error) {
 	switch {
 	case t.queue.At.Client.Keeper.Remove(&t.item):

@@ -77,7 +77,7 @@ func (q *Queue) joinNow(w *wish, now time.Time, as joining) *Hold {
 	if t == nil || !terms.Sharable() || terms.Lease != t.terms.Lease || t.item.Left() <= 0 || !t.isOpen() || as == counted && !t.inBudget(now) {
 		return nil
 	}
-	if as == counted && !t.handOffs.contended.IsZero() {
+	if as == counted && !t.handOffs.contendedSince.IsZero() {
 		t.handOffs.handed++
 	}
 	t.joined++
@@ -98,7 +98,7 @@ func (t *tenure) isOpen() bool {
 // inBudget reports whether one more may join now whom the budget counts. The mutex is held.
 func (t *tenure) inBudget(now time.Time) bool {
 	o := &t.handOffs
-	return o.contended.IsZero() || o.handed < t.terms.Holds && now.Sub(o.contended) < t.terms.Span
+	return o.contendedSince.IsZero() || o.handed < t.terms.Holds && now.Sub(o.contendedSince) < t.terms.Span
 }
 
 // forInbox is how long a reader waits for the inbox at most, so that others may join it. So does whoever
@@ -132,8 +132,9 @@ func (q *Queue) awaitInbox(waits context.Context) bool {
 	return q.Inbox(open) == nil
 }
 
-// share lets others join a tenure that begins to hold: at once those in the line, who came before it was
-// granted and are no part of the budget. The mutex is held.
+// share makes a tenure shared, after its grant or after a downgrade. It opens the tenure if this process
+// hears of other waiters and the terms allow sharing. Then goroutines in the line join at once, up to the
+// first one that may not. They came before, so the budget does not count them. The mutex is held.
 func (t *tenure) share() {
 	if !t.owns() {
 		return
@@ -162,7 +163,7 @@ func (t *tenure) isShared() bool {
 func (t *tenure) mayBeShared() bool { return t.shared || t.weak > 0 }
 
 // vacate takes a turn whose last hold has ended out of a shared tenure, and reports whether the tenure ends
-// with it. The mutex is held, and may be free meanwhile.
+// with it. The mutex is held, and may be unlocked for a moment.
 func (t *tenure) vacate(u *turn) (last bool) {
 	u.unlink()
 	if t.turn != nil {

@@ -43,7 +43,7 @@ func (u *turn) slowHold() {
 	slow := q.At.Client.SlowHold(u.tenure.name, func(context.Context) []any { return []any{"token", u.token} })
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if u.rarely().slow = slow; u.last == nil || u.tenure.loss != nil { // it is over already
+	if u.extra().slow = slow; u.last == nil || u.tenure.loss != nil { // it is over already
 		slow.End()
 	}
 }

@@ -163,7 +163,7 @@ func (p *Primitive) newTenure(of *contender) *tenure {
 		t.waiter.Token = of.part.token
 	}
 	if of.contended {
-		t.contention = told
+		t.contention = announced
 	}
 	if polls := p.terms.Polling; polls != nil {
 		t.waiter.Pauses = &retry.Backoff{First: polls.First, Last: polls.Last}

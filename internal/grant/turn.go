@@ -19,33 +19,33 @@ type turn struct {
 	moment   time.Time   // since when it holds
 	gave     int32       // so many permits it gave on, with the tenure; 0: it did not. Guarded as last is
 	had      atomic.Bool // its goroutine has got it: it was made by the one before
-	rare     *rare       // what few turns have; nil: none of it. Guarded as last is
+	extras   *extras     // what few turns have; nil: none of it. Guarded as last is
 	last     *Hold       // of the holds that are not unlocked, which are chained. Guarded by the mutex of the queue
 	first    Hold
 
-	previous, next *turn // in the chain of a shared tenure, guarded by that of the queue
+	previous, next *turn // in the chain of a shared tenure, guarded by the queue's mutex
 }
 
-// rare is what few turns have. Each local hand-off makes a turn, so one should be small.
-type rare struct {
+// extras are what few turns have. Each local hand-off makes a turn, so one should be small.
+type extras struct {
 	leaves bool          // it is being detached: no caller re-enters
 	slow   *session.Slow // nil: the logger is not told of it
 	wanted wanted
 }
 
-// rarely makes it where there is none. The mutex is held.
-func (u *turn) rarely() *rare {
-	if u.rare == nil {
-		u.rare = &rare{}
+// extra makes it where there is none. The mutex is held.
+func (u *turn) extra() *extras {
+	if u.extras == nil {
+		u.extras = &extras{}
 	}
-	return u.rare
+	return u.extras
 }
 
-// endRare ends what it has. The mutex is held.
-func (u *turn) endRare() {
-	if u.rare != nil {
+// endExtras ends what it has. The mutex is held.
+func (u *turn) endExtras() {
+	if u.extras != nil {
 		u.stopWatching()
-		u.rare.slow.End()
+		u.extras.slow.End()
 	}
 }
 
@@ -143,13 +143,13 @@ func (u *turn) undo() {
 // ErrUpgrade is documented by package rwlock.
 var ErrUpgrade = errors.New("a read hold cannot become a write hold: two that try would wait for each other")
 
-// reenter returns a further hold, or nil when the turn has ended meanwhile. It returns ErrUpgrade where the
+// reenter returns a further hold, or nil when the turn has just ended. It returns ErrUpgrade where the
 // hold is to be its holder's alone, and the tenure may be shared; ErrReentered where that is not wanted.
 func (u *turn) reenter(parent context.Context, p *Primitive) (*Hold, error) {
 	t := u.tenure
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
-	if u.last == nil || u.rare != nil && u.rare.leaves || !t.owns() { // it is being released, or was lost
+	if u.last == nil || u.extras != nil && u.extras.leaves || !t.owns() { // it is being released, or was lost
 		return nil, nil //nolint:nilnil // which is no error
 	}
 	if !p.Shared && (t.shared || t.weak > 0) {
@@ -187,7 +187,7 @@ func (u *turn) leave(h *Hold) (turnEnds, nobodyLeft bool, loss error) {
 		}
 	}
 	if turnEnds = u.last == nil; turnEnds {
-		u.endRare()
+		u.endExtras()
 	}
 	nobodyLeft = turnEnds && (!t.shared || t.vacate(u))
 	return turnEnds, nobodyLeft, t.lossOf(h)

@@ -29,9 +29,9 @@ func (t *tenure) question() time.Duration {
 
 // wanted has what is to be told when others wait for a turn. The zero value has nothing.
 type wanted struct {
-	tell []func()      // called once each, with the mutex held
-	told bool          // others wait
-	came chan struct{} // closed then; nil until somebody asks for it
+	tell     []func()      // called once each, with the mutex held
+	isWanted bool          // others wait
+	came     chan struct{} // closed then; nil until somebody asks for it
 }
 
 // Wanted is closed when others wait; nil of no hold.
@@ -54,7 +54,7 @@ func (h *Hold) WhenWanted(f func()) {
 func (u *turn) Wanted() <-chan struct{} {
 	u.tenure.queue.mu.Lock()
 	defer u.tenure.queue.mu.Unlock()
-	w := &u.rarely().wanted
+	w := &u.extra().wanted
 	if w.came == nil {
 		w.came = make(chan struct{})
 		u.whenWanted(func() { close(w.came) })
@@ -70,11 +70,11 @@ func (u *turn) WhenWanted(f func()) {
 
 // whenWanted is WhenWanted with the mutex held.
 func (u *turn) whenWanted(f func()) {
-	t, q, w := u.tenure, u.tenure.queue, &u.rarely().wanted
+	t, q, w := u.tenure, u.tenure.queue, &u.extra().wanted
 	switch {
 	case u.last == nil || !t.owns(): // it is over
-	case w.told, !t.handOffs.contended.IsZero(), !t.shared && q.waiters.Callers.Load() > 0:
-		w.told = true
+	case w.isWanted, !t.handOffs.contendedSince.IsZero(), !t.shared && q.waiters.Callers.Load() > 0:
+		w.isWanted = true
 		f()
 	default:
 		if len(w.tell) == 0 {
@@ -89,11 +89,11 @@ func (u *turn) whenWanted(f func()) {
 // tellWanted says to all who hold in the tenure that others wait. The mutex is held.
 func (t *tenure) tellWanted() {
 	for u := t.turn; u != nil; u = u.next {
-		if u.rare == nil {
+		if u.extras == nil {
 			continue
 		}
-		u.rare.wanted.told = true
-		for _, f := range u.rare.wanted.tell {
+		u.extras.wanted.isWanted = true
+		for _, f := range u.extras.wanted.tell {
 			f()
 		}
 		u.stopWatching()
@@ -102,8 +102,8 @@ func (t *tenure) tellWanted() {
 
 // stopWatching ends what WhenWanted began. The mutex is held, and the turn has what few have.
 func (u *turn) stopWatching() {
-	if len(u.rare.wanted.tell) > 0 {
-		u.rare.wanted.tell = nil
+	if len(u.extras.wanted.tell) > 0 {
+		u.extras.wanted.tell = nil
 		u.tenure.queue.watched.Add(-1)
 		u.tenure.queue.exit()
 	}
@@ -115,7 +115,7 @@ func (t *tenure) isWatched() bool {
 		return true
 	}
 	for u := t.turn; u != nil; u = u.next {
-		if u.rare != nil && len(u.rare.wanted.tell) > 0 {
+		if u.extras != nil && len(u.extras.wanted.tell) > 0 {
 			return true
 		}
 	}

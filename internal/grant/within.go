@@ -23,15 +23,15 @@ func HoldsOf(ctx context.Context) []*Hold {
 	return all.holds
 }
 
-// Collect is called by each context of holds that is asked for a key. If the key is that of [HoldsOf], or of
-// [identity.HeldIn], it adds them.
+// Collect is called by each context of holds that is asked for a key. For the key of [HoldsOf], and for
+// [identity.HeldIn]'s, it adds them.
 func Collect(key any, holds ...*Hold) {
 	if all, ok := key.(*holdsOf); ok {
 		all.holds = append(all.holds, holds...)
 		return
 	}
 	for _, h := range holds {
-		identity.Answer(key, h.told)
+		identity.Answer(key, h.record)
 	}
 }
 

@@ -31,7 +31,7 @@ func (c Commands) Take(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua
 	many := q.At.Client.BeginRequest()
 	claim.Clock = q.At.ServerClock.Reckon()
 	seen := q.At.Floor.Load()
-	if many && !q.Contended() { // else it will be queued, which needs a script of its own
+	if many && !q.LastQueued() { // else it will be queued, which needs a script of its own
 		if r, ok := q.At.Keys.ReadyToTake(claim, seen, mode); ok {
 			token, err := q.At.Client.Gather(ctx, r)
 			if token > 0 || err != nil {
@@ -46,7 +46,7 @@ func (c Commands) Take(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua
 func (c Commands) Release(ctx context.Context, e lua.Ending, _ int) (owned bool, err error) {
 	q := c.Queue
 	defer q.At.Client.EndRequest()
-	if q.At.Client.BeginRequest() && !q.Contended() { // else somebody may wait, and it would be left undone
+	if q.At.Client.BeginRequest() && !q.LastQueued() { // else somebody may wait, and it would be left undone
 		if r, ok := q.At.Keys.ReadyToEnd(e); ok {
 			ended, err := q.At.Client.Gather(ctx, r)
 			if ended > 0 || err != nil {

@@ -85,13 +85,13 @@ func (c *Client) ShortName(key string) string { return strings.TrimPrefix(key, c
 // wait is what others are told of it.
 func (w *Watch) wait() deadlock.Wait {
 	c := w.target.Client
-	return deadlock.Wait{Who: c.self(), Wait: w.told()}
+	return deadlock.Wait{Who: c.self(), Wait: w.record()}
 }
 
-func (w *Watch) told() identity.Wait {
-	told := waitOf(w.target, Telling{Since: w.since, Caller: w.caller})
-	told.Checked = true
-	return told
+func (w *Watch) record() identity.Wait {
+	telling := waitOf(w.target, Telling{Since: w.since, Caller: w.caller})
+	telling.Checked = true
+	return telling
 }
 
 // self is who this client is.
@@ -100,9 +100,9 @@ func (c *Client) self() identity.Party {
 }
 
 // waitOf is what others are told of a wait. It has no holds when it holds up no other wait.
-func waitOf(t *Target, told Telling) identity.Wait {
+func waitOf(t *Target, telling Telling) identity.Wait {
 	return identity.Wait{
-		Key: identity.Name(t.Keys.Name()), Since: told.Since.UnixMicro(), Note: identity.NoteOf(told.Caller), Holds: identity.HeldIn(told.Caller),
+		Key: identity.Name(t.Keys.Name()), Since: telling.Since.UnixMicro(), Note: identity.NoteOf(telling.Caller), Holds: identity.HeldIn(telling.Caller),
 	}
 }
 
@@ -161,9 +161,9 @@ func (c *Client) waitsTold(tenures []Tenure, now time.Time) (all []identity.Wait
 		return nil
 	}
 	size := 0
-	add := func(t *Target, told Telling) {
-		if len(all) < identity.MaxWaits && !told.Since.IsZero() && now.Sub(told.Since) >= tellPause && isLock(t) {
-			w := waitOf(t, told)
+	add := func(t *Target, telling Telling) {
+		if len(all) < identity.MaxWaits && !telling.Since.IsZero() && now.Sub(telling.Since) >= tellPause && isLock(t) {
+			w := waitOf(t, telling)
 			if size += w.Size(); len(w.Holds) > 0 && size <= identity.MaxWaitsSize {
 				all = append(all, w)
 			}
@@ -180,15 +180,15 @@ func (c *Client) waitsTold(tenures []Tenure, now time.Time) (all []identity.Wait
 		all[i].Checked = true
 	}
 	for _, t := range tenures {
-		if told := t.Tell(); !told.Holds && !watched[waitBy(t.Target(), told.Caller)] {
-			add(t.Target(), told)
+		if telling := t.Tell(); !telling.Holds && !watched[waitBy(t.Target(), telling.Caller)] {
+			add(t.Target(), telling)
 		}
 	}
 	for _, q := range c.queues() {
 		at, line := q.TellLine(now)
-		for _, told := range line {
-			if !watched[waitBy(at, told.Caller)] {
-				add(at, told)
+		for _, telling := range line {
+			if !watched[waitBy(at, telling.Caller)] {
+				add(at, telling)
 			}
 		}
 	}

@@ -48,7 +48,7 @@ type Client struct {
 	closeOwned  func()         // closes what the client owns
 	connections []*Connections // which it owns
 
-	// askAside sends a command where it does not hold up those of others, if there is such a connection.
+	// askAside sends a command where it does not hold up other commands, if there is such a connection.
 	askAside      func(context.Context, ...string) (string, error)
 	evictionAsked atomic.Bool
 

@@ -16,7 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// Connections are those of a rueidis client that is ours. They can be closed without a word to the server,
+// Connections are the connections of a rueidis client that is ours. They can be closed without a word to the server,
 // which may be silent: rueidis would wait for its answer. Methods are safe for concurrent use.
 type Connections struct {
 	mu  sync.Mutex

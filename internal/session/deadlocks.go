@@ -43,7 +43,7 @@ func (c *Client) circles(ctx context.Context) ([]deadlock.Circle, error) {
 	return deadlock.All(waits), nil
 }
 
-// allRecords are those of all clients with this one's prefix.
+// allRecords returns the records of all clients with this one's prefix.
 func (c *Client) allRecords(ctx context.Context) (map[string]identity.Record, error) {
 	if c.Closing.Err() != nil {
 		return nil, fail.Wrap("", fail.ErrClosed)

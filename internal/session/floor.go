@@ -16,7 +16,7 @@ import (
 // floorsKept is how many floors are kept, at least, of names that nothing refers to any more.
 const floorsKept = 5000
 
-// floors are those of names that nothing refers to: the program may come back to them. They are guarded by
+// floors are the floors of names that nothing refers to: the program may come back to them. They are guarded by
 // the client's mutex. The zero value is empty.
 type floors struct {
 	young, old map[targetKey]int64 // when there are enough young ones, they become the old ones
@@ -36,7 +36,7 @@ func (f *floors) keep(key targetKey, floor int64) {
 // of returns the floor of a name; 0 when it is not known.
 func (f *floors) of(key targetKey) int64 { return max(f.young[key], f.old[key]) }
 
-// floor returns that of a name, whether it is in use or not.
+// floor returns the floor of a name, whether it is in use or not.
 func (c *Client) floor(family lua.Family, name string) int64 {
 	key := targetKey{family, name}
 	c.mu.Lock()

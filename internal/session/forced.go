@@ -45,7 +45,8 @@ func (t *Target) UnsayForced(ctx context.Context) {
 	}
 }
 
-// LogForced has the logger told who has just taken away what had this token since then; nothing, if it was lost otherwise.
+// LogForced has the logger told who has just taken away what had this token since then; nothing, if it was
+// lost otherwise.
 func (t *Target) LogForced(name string, token int64, since time.Time) {
 	c := t.Client
 	if c.Stopped.Err() != nil {

@@ -29,7 +29,7 @@ type gathering struct {
 // fewRequests is how many requests under way are few. With as many the shared scripts would be small.
 const fewRequests = 12
 
-// gathered is a request that joins that of another goroutine, or is joined.
+// gathered is a request that joins another goroutine's, or is joined.
 type gathered struct {
 	lua.Ready
 	reply int64
@@ -47,7 +47,7 @@ func (c *Client) BeginRequest() (many bool) {
 // EndRequest ends what BeginRequest began.
 func (c *Client) EndRequest() { c.gathering.busy.Add(-1) }
 
-// Gather has a request carried out in one script with those of other goroutines that are ready now. It
+// Gather has a request carried out in one script with the requests of other goroutines that are ready now. It
 // returns the reply, as [lua.Conn.Gathered] does; 0 when nothing was done, as where no other request is ready:
 // then the caller sends the request by itself. When ctx ends before the answer, or the client is closed, the
 // error is ErrInterrupted.

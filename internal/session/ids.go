@@ -18,7 +18,7 @@ type IDs struct {
 	last atomic.Uint64
 }
 
-// newIDs returns those of a new client.
+// newIDs returns the ids of a new client.
 func newIDs(client string) *IDs { return &IDs{Client: client, seed: maphash.MakeSeed()} }
 
 // Next returns a number that has not been used, from 1.

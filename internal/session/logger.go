@@ -5,8 +5,9 @@ import (
 	"log/slog"
 )
 
-// standard is the handler of a client without a logger of its own: warnings and errors go to what slog.Default is when they
-// are logged, so that a program may set it after the client was opened.
+// standard is the handler of a client without a logger of its own. It passes warnings and errors to
+// slog.Default, which it looks up for each record. So a program may set the default after it has opened the
+// client.
 type standard struct {
 	with func(slog.Handler) slog.Handler // attributes and groups
 }

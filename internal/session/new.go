@@ -14,8 +14,8 @@ import (
 )
 
 // New returns a client that has begun to subscribe to its inbox, if it is to have one. o must be valid, and
-// id is of [identity.NewID]. connections are those of the two rueidis clients if our client owns them, those
-// of subscriptions last. closeOwned closes what it owns.
+// id is of [identity.NewID]. connections are the connections of the two rueidis clients if our client owns them,
+// the connections of subscriptions last. closeOwned closes what it owns.
 func New(id string, commands, subscriptions rueidis.Client, o Options, connections []*Connections, closeOwned func()) *Client {
 	c := &Client{
 		IDs:         newIDs(id),
@@ -69,7 +69,7 @@ func (c *Client) sources(subscriptions rueidis.Client) (inboxes, others hub.Sour
 	return s, s
 }
 
-// Handle is what is behind latchkey.Client: a client, of which nothing can be reached from outside of this
+// Handle is what is behind latchkey.Client: a client that cannot be reached from outside of this
 // module. The client has exported fields, for the packages inside.
 type Handle struct{ client *Client }
 

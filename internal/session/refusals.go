@@ -9,10 +9,11 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// refusals are grants to tenures that are over: the client gives them back (rule 3). A user who hears the
-// messages of an inbox, and may publish, can replay such a grant, also under a name that the tenure never
-// had. So the grants of a name share a script, a grant that comes again before that was sent is given back
-// once, and after the first few scripts there is a pause before each. The zero value is ready.
+// refusals are grants that no tenure can use. The client gives them back (rule 3 of docs/protocol.md). A
+// user who hears the messages of an inbox, and may publish, can replay such a grant, also under another
+// name. Three bounds limit what that costs. One script gives back many grants of one name. A grant that is
+// pending is not added again. After the first few scripts there is a pause before each. The zero value is
+// ready.
 type refusals struct {
 	mu      sync.Mutex
 	pending map[targetKey]map[uint64]struct{} // by name: the numbers of the tenures

@@ -88,16 +88,16 @@ func (c *Client) tenures() []Tenure {
 	return slices.Collect(maps.Values(c.registry.tenures))
 }
 
-// numbers returns those of all tenures.
+// numbers returns the numbers of all tenures.
 func (r *registry) numbers() []uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Keys(r.tenures))
 }
 
-// told is numbers for the client's record. When there are none, the next tenure that is registered has it
+// toTell is numbers for the client's record. When there are none, the next tenure that is registered has it
 // looked at again.
-func (r *registry) told() []uint64 {
+func (r *registry) toTell() []uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.begins = len(r.tenures) == 0

@@ -206,8 +206,9 @@ func (t *Target) KnownOutage() error {
 	return nil
 }
 
-// Interrupted is the error of a wait on a channel that ended early: with the client, with ctx, or because
-// Redis was away for so long that records of commands may be gone. It is not wrapped.
+// Interrupted returns the error of a wait that ended early: the client closes, ctx has ended, or Redis was
+// away for so long that its records of commands may be gone. If ctx has ended while Redis is away, the
+// error says both. waitsOn is the channel of the wait; nil: none. The error does not have the name.
 func (t *Target) Interrupted(ctx context.Context, waitsOn *hub.Channel) error {
 	if t.Client.Closing.Err() != nil && ctx.Err() == nil {
 		return fail.ErrClosed

@@ -65,8 +65,9 @@ func (c *Client) leave(ctx context.Context) {
 // the last goroutines of a client, and these once more after their connections were closed.
 const CloseGrace = 250 * time.Millisecond
 
-// finish ends everything, within a second also when Redis is silent. What is still held is lost with
-// ErrClosed. Its lease stays in Redis until it is unlocked: the code that it guards may still run.
+// finish ends the client. It takes less than a second, also when Redis is silent. A tenure that is still
+// held is lost with ErrClosed, and is not released: the code that it guards may still run. Its lease stays
+// in Redis until the caller unlocks it, or until it runs out.
 func (c *Client) finish() {
 	c.loseAll()
 	unsubscribed := make(chan struct{}) // closed once nothing can be granted to us any more

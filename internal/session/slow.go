@@ -10,8 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/identity"
 )
 
-// Slow is a wait or a hold of which the logger is told when it lasts for too long. Nil is one of which it is
-// not told.
+// Slow has the logger told of a wait or a hold that lasts for too long. Nil does not.
 type Slow struct {
 	client *Client
 	date   *Date

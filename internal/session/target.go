@@ -18,7 +18,7 @@ import (
 type Target struct {
 	// Client sends the commands.
 	Client *Client
-	// Keys are those of the name.
+	// Keys are the keys of the name.
 	Keys *lua.Keys
 	// ServerClock is the clock of the server that has the name.
 	ServerClock *clock.Clock
@@ -78,7 +78,7 @@ func (c *Client) At(keys *lua.Keys) *Target {
 	}
 }
 
-// newTarget is called with the mutex. floor is that of a target which is gone but not cleaned up yet; nil:
+// newTarget is called with the mutex. floor is the floor of a target that is gone but not cleaned up yet; nil:
 // there is none.
 func (c *Client) newTarget(key targetKey, keys *lua.Keys, floor *atomic.Int64) Target {
 	if floor == nil {
@@ -140,7 +140,7 @@ func inUse[T any](c *Client) []T {
 // Name returns the name with the client's key prefix: the key that is named by it.
 func (t *Target) Name() string { return t.Keys.Name() }
 
-// Health returns the health of the part of the cluster that has the name; without a cluster, that of the
+// Health returns the health of the part of the cluster that has the name; without a cluster, of the
 // server.
 func (t *Target) Health() *retry.Health { return t.Client.health[t.slot%healthParts] }
 

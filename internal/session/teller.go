@@ -53,7 +53,7 @@ func (c *Client) tellLater(pause time.Duration) {
 // each has the next one made.
 func (c *Client) tell() {
 	t := &c.teller
-	numbers := c.registry.told()
+	numbers := c.registry.toTell()
 	switch {
 	case t.open.Err() != nil:
 		return
@@ -139,10 +139,10 @@ func (c *Client) endTelling(ctx context.Context) {
 	_ = retry.Await(ctx, over)
 }
 
-// recordKey is that of the client's own record.
+// recordKey is the key of the client's own record.
 func (c *Client) recordKey() string { return identity.Key(c.Options.Prefix, c.IDs.Client) }
 
-// record is what is to be told now. numbers are those of all tenures.
+// record is what is to be told now. numbers are the numbers of all tenures.
 func (c *Client) record(numbers []uint64) identity.Record {
 	r := identity.New(c.Options.Label, c.Began)
 	slices.Sort(numbers) // they grow with time
@@ -157,12 +157,12 @@ func (c *Client) record(numbers []uint64) identity.Record {
 		if len(r.Tenures) == identity.MaxTenures {
 			continue
 		}
-		told := t.Tell()
-		if told.Since.IsZero() || now.Sub(told.Since) < tellPause {
+		telling := t.Tell()
+		if telling.Since.IsZero() || now.Sub(telling.Since) < tellPause {
 			continue
 		}
-		since := told.Since.UnixMilli()
-		if at := t.Target().ServerClock.At(told.Since); at > 0 {
+		since := telling.Since.UnixMilli()
+		if at := t.Target().ServerClock.At(telling.Since); at > 0 {
 			since = at / 1000
 		}
 		key := t.Target().Name()
@@ -170,7 +170,7 @@ func (c *Client) record(numbers []uint64) identity.Record {
 			key = ""
 		}
 		r.Tenures = append(r.Tenures, identity.Tenure{
-			Number: c.IDs.Suffix(n), Since: since, Holds: told.Holds, Key: identity.Name(key), Note: identity.NoteOf(told.Caller),
+			Number: c.IDs.Suffix(n), Since: since, Holds: telling.Holds, Key: identity.Name(key), Note: identity.NoteOf(telling.Caller),
 		})
 	}
 	r.Waits = c.waitsTold(tenures, now)

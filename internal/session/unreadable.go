@@ -32,7 +32,7 @@ func (c *Client) deliverUnreadable() {
 	c.Go(c.askAround)
 }
 
-// askAround asks for every waiter, and once more if such a message has come meanwhile.
+// askAround asks for every waiter, and once more if another such message has come.
 func (c *Client) askAround() {
 	u := &c.unreadable
 	for more := true; more; {

@@ -132,11 +132,11 @@ func (q *Waiters) heedGrant(w *Waiter, a question, reply lua.Acquired) (again bo
 		return true // the answer took longer than the lease: ask whether it is still true
 	}
 	if w.state == Queued && !w.heard && q.queued.Len() > 1 {
-		// It was queued and had to ask. If its entry was gone, so are those of the others here: the next one's
-		// question will tell.
+		// It was queued and had to ask. If its entry was gone, the other waiters' entries here are gone too: the
+		// next one's question will tell.
 		q.arm(0)
 	}
-	if !w.heard || reply.Token != w.told {
+	if !w.heard || reply.Token != w.heardToken {
 		w.sequence = 0 // it may have lost its place in between, or what it was told of
 	}
 	w.reading.clock = 0
@@ -225,7 +225,7 @@ func (q *Waiters) learn(w *Waiter, m lua.Message) {
 		w.early = &early
 		return
 	}
-	w.early, w.heard, w.told = nil, true, m.Token
+	w.early, w.heard, w.heardToken = nil, true, m.Token
 	if m.Family == lua.Plain || m.Token > max(m.Now, w.sequence)+strange {
 		q.recheck(w)
 		return

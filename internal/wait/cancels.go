@@ -9,7 +9,7 @@ import (
 // cancellation is a waiter whose cancel has to reach Redis.
 type cancellation struct {
 	waiter   *Waiter
-	place    int64         // in the queue: greater than that of all before it
+	place    int64         // in the queue: greater than all before it
 	due      time.Time     // of the next cancel
 	pause    time.Duration // until the one after that
 	repeat   time.Duration // for how long after the first answer it is repeated
@@ -108,7 +108,7 @@ func (q *Waiters) sendCancels() {
 	}
 }
 
-// dueCancels takes the cancels that are due, in the order of the queue: so those of a batch stand near each
+// dueCancels takes the cancels that are due, in the order of the queue: so the entries of a batch stand near each
 // other, and Redis finds them soon. Without any it returns when the next one will be, or a zero time when
 // none will.
 func (q *Waiters) dueCancels() (batch []*cancellation, next time.Time) {

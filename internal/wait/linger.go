@@ -10,7 +10,7 @@ import (
 // told, gives it up if that is so, and answers in any case.
 var errLingers = fmt.Errorf("%w, who may give it up", ErrBusy)
 
-// answer is that of an owner that may linger. It may come before the reply that says so.
+// answer is the answer of an owner that may linger. It may come before the reply that says so.
 type answer struct {
 	course  course
 	awaited chan struct{} // closed with it; nil without a waiter

@@ -54,16 +54,16 @@ func (q *Waiters) RecheckAll() {
 type asks uint8
 
 const (
-	forNobody asks = iota // it does not run
-	forSome               // it asks for those of whom a question has fallen due
-	forAll                // that of all who are queued has since it began
+	notAsking asks = iota // it does not run
+	forSome               // it asks for the waiters whose question is due
+	forAll                // the question of all queued waiters has fallen due since it began
 )
 
 // begins reports whether askDue does not run yet. Then the caller must run it. The mutex is held.
 func (q *Waiters) begins(next asks) bool {
 	before := q.asks
 	q.asks = max(before, next)
-	return before == forNobody
+	return before == notAsking
 }
 
 // allDue notes that a question of everybody who is queued is due, but of one. The mutex is held.
@@ -82,7 +82,7 @@ func (q *Waiters) beginAsking(next asks) {
 	}
 }
 
-// askDue asks for those of whom a question is due until there are none. One goroutine does.
+// askDue asks for the waiters whose question is due until there are none. One goroutine does.
 func (q *Waiters) askDue() {
 	lost := 0
 	for ws := q.takeDue(); ws != nil; ws = q.takeDue() {
@@ -102,8 +102,8 @@ func (q *Waiters) askDue() {
 	}
 }
 
-// takeDue returns those of whom a question is due, in the order of the queue: so those who have lost their
-// place get another in the same order. When there are none, askDue is over.
+// takeDue returns the waiters whose question is due, in the order of the queue: so waiters that have lost their
+// places get others in the same order. When there are none, askDue is over.
 func (q *Waiters) takeDue() (ws []*Waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -115,7 +115,7 @@ func (q *Waiters) takeDue() (ws []*Waiter) {
 		}
 	}
 	if ws == nil {
-		q.asks = forNobody
+		q.asks = notAsking
 	}
 	slices.SortFunc(ws, func(a, b *Waiter) int {
 		return cmp.Or(cmp.Compare(a.sequence, b.sequence), cmp.Compare(a.Number, b.Number))
@@ -176,7 +176,7 @@ func (q *Waiters) callRoll(ws []*Waiter) (rest []*Waiter, gone bool) {
 	}
 }
 
-// beginRoll returns those of ws who are called.
+// beginRoll returns the waiters of ws that are called.
 func (q *Waiters) beginRoll(ws []*Waiter) []*Waiter {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -211,7 +211,7 @@ func (q *Waiters) present(a question, roll lua.Roll, entries map[string]*Waiter)
 	}
 }
 
-// endRoll returns those of ws who must ask. becomes is what those are who were not seen.
+// endRoll returns the waiters of ws that must ask. A waiter that was not seen becomes what becomes says.
 func (q *Waiters) endRoll(ws []*Waiter, becomes called) (rest []*Waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -7,15 +7,15 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// Server is what the loop needs of Redis and of the client. Those methods that are told something must not
-// block: they are called with the mutex held.
+// Server is what the loop needs of Redis and of the client. Failed, GivenUp, Revoked, Gone and Go may be
+// called with the mutex held: they must not block.
 type Server interface {
 	// Ask sends one acquire. When ctx ends before the answer, it returns at once; a Cancel that is sent
 	// after that runs after it in Redis, unless the connection is lost in between. The acquire does nothing
 	// after until, a moment of the server's clock; 0: it may run at any time.
 	Ask(ctx context.Context, w *Waiter, mode lua.Mode, until int64) (lua.Acquired, error)
 	// Roll reads a part of the queue in Redis, behind that entry, or from the head if it is empty: which of its
-	// entries are this client's. Entry is that of w.
+	// entries are this client's. Entry is w's entry.
 	Roll(behind string) (lua.Roll, error)
 	Entry(w *Waiter) string
 	// Cancel removes from Redis what the waiters own, and their entries in the queue, in one step. It returns

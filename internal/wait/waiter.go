@@ -21,8 +21,8 @@ type Waiter struct {
 	Opens  bool          // its first acquire may be another one than the following acquires
 	Grant  Grant         // set by Wait
 
-	// Proposed says that its token is no reading of the clock at its grant: the client has proposed it, or it is
-	// that of a hold which goes on.
+	// Proposed says that its token is no reading of the clock at its grant: the client has proposed it, or a
+	// hold that goes on has it.
 	Proposed bool
 
 	// Token is the one that an attempt is to get; 0: the next one.
@@ -45,7 +45,7 @@ type Waiter struct {
 	called     called
 	heard      bool          // a message said that it was granted, and no reply has denied it since
 	outlived   bool          // an answer said that it owns the lock, and came when that lease was over
-	told       int64         // the token in that message
+	heardToken int64         // the token in that message
 	unanswered retry.Tally   // acquires
 	place      *list.Element // while it is queued
 	sequence   int64         // see Sequence
@@ -72,7 +72,7 @@ type Grant struct {
 	Short  bool      // the lease is [ShortLease] at most until it is renewed
 }
 
-// Sequence is the place in the queue from which this waiter was granted: greater than that of all before it,
+// Sequence is the place in the queue from which this waiter was granted: greater than the places of all before it,
 // and 0 when it acquired without queueing.
 func (w *Waiter) Sequence() int64 { return w.sequence }
 
@@ -118,7 +118,7 @@ const (
 	setback      // an error that passes by itself
 )
 
-// tell leaves a notice for Wait. That of a grant replaces an error that was not taken.
+// tell leaves a notice for Wait. The notice of a grant replaces an error that was not taken.
 func (w *Waiter) tell(err error) { w.leave(outcome, err) }
 
 // tellPassing is tell for an error that passes by itself.

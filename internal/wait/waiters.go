@@ -36,9 +36,9 @@ func (e *AwayError) Error() string   { return e.Cause.Error() + ": " + e.Last.Er
 func (e *AwayError) Unwrap() []error { return []error{e.Cause, e.Last} }
 
 // Waiters are the waiters of one client in one queue. Methods are safe for concurrent use, but for those that say
-// that the mutex is held. That is the one of the name: what is true of a waiter, and of what it became,
-// changes in one step. No context of a caller is looked at with it: it may be that of a hold whose lease is
-// over, which ends its tenure as it is asked, and that locks it.
+// that the mutex is held. It is the mutex of the name: what is true of a waiter, and of what it became,
+// changes in one step. No context of a caller is looked at with it: a hold whose lease is over ends
+// its tenure when its context is looked at, and that locks the mutex.
 type Waiters struct {
 	server  Server
 	poll    time.Duration

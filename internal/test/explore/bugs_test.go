@@ -37,7 +37,7 @@ var bugs = []bug{
 	{"the turn of the line is dropped", grants + "queue.go", "if t == nil || !t.hasTurn {\n		return false", "if t != nil {\n		return false", "^rlock,_cancel:", "WAKE"},
 	{"a loss does not pass the turn on", grants + "loss.go", "	if first && t.hasTurn {", "	if !first && t.hasTurn {", "^rlock,_pass", "WAKE"},
 	{"what is wanted stays parked", grants + "linger.go", "	if t.leaveParked() {\n		t.queue.mu.Lock()", "	if false {\n		t.queue.mu.Lock()", "^rlock_that_lingers:", "WAKE"},
-	{"parked although others wait", grants + "linger.go", "t.handOffs.contended.IsZero() &&\n", "true &&\n", "^rlock_that_lingers:", "WAKE"},
+	{"parked although others wait", grants + "linger.go", "t.handOffs.contendedSince.IsZero() &&\n", "true &&\n", "^rlock_that_lingers:", "WAKE"},
 	{"a copy that is under way is forgotten", waits + "copies.go", "		c.late = stray\n		if w.waits() {", "		if w.waits() {", "^rlock,_break,_cancel:", "LEFT|WAKE"},
 	{"local hand-offs have one token", grants + "handoff.go", "	o.token++\n", "", "^rlock:", "TOK"},
 	{"the first reader leaves for all", grants + "share.go", "	if t.turn != nil {\n		return false\n	}\n", "", "^rwlock:", "TRUST|panic"},
