@@ -25,7 +25,7 @@ import (
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
-// endsWith is [locktest.ErrorSays] for a wait that ends soon, with an error. The machine may stand still meanwhile: when
+// endsWith is [locktest.ErrorSays] for a wait that ends soon, with an error. The machine may stand still in it: when
 // Redis has been silent for 50 ms, the error says so.
 func endsWith(t testing.TB, do func() error, is ...error) {
 	t.Helper()

@@ -74,7 +74,7 @@ import (
 type Lock = latchkey.Lock
 
 // Option configures a lock. It is [latchkey.LockOption], so that one list serves several packages. There is
-// no [latchkey.WithMinHold] here. The lease is that of the lock on each server; default: that of the first
+// no [latchkey.WithMinHold] here. The lease is for each server; default: the lease of the first
 // client. Leases and longest holds are of at least 100 ms.
 type Option = latchkey.LockOption
 

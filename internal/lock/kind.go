@@ -46,7 +46,7 @@ func (c Commands) Take(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua
 func (c Commands) Release(ctx context.Context, e lua.Ending, _ int) (owned bool, err error) {
 	q := c.Queue
 	defer q.At.Client.EndRequest()
-	if q.At.Client.BeginRequest() && !q.LastQueued() { // else somebody may wait, and it would be left undone
+	if q.At.Client.BeginRequest() && !q.LastQueued() { // else another client may wait, and it would be left undone
 		if r, ok := q.At.Keys.ReadyToEnd(e); ok {
 			ended, err := q.At.Client.Gather(ctx, r)
 			if ended > 0 || err != nil {

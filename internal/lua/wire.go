@@ -33,7 +33,7 @@ import "strconv"
 //	permit/trade.lua, all other requests, and several: the last five for each
 //	id floor longest answered kind owner first second third
 
-// acquireArguments are those of lock/acquire.lua, rwlock/acquire.lua and lock/settled.lua. As the functions that
+// acquireArguments are the arguments of lock/acquire.lua, rwlock/acquire.lua and lock/settled.lua. As the functions that
 // follow, it appends to args, which is empty: so the arguments of a pair are on the stack of the sender.
 func (k *Keys) acquireArguments(args []string, claim Claim, floor string, mode Mode) []string {
 	block := claim.text()

@@ -23,7 +23,7 @@ const (
 	OptionBackoff                       // WithBackoff
 	OptionUptime                        // WithUptime
 
-	// OptionsCommon are those of all locks on one server.
+	// OptionsCommon are the options of all locks on one server.
 	OptionsCommon = OptionLease | OptionFixedLease | OptionMinHold | OptionMaxHold | OptionReentry | OptionDeadlocks
 	// OptionsAll is all of them.
 	OptionsAll = OptionUptime<<1 - 1

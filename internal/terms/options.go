@@ -137,7 +137,7 @@ type Terms struct {
 	MaxHold        time.Duration // 0: unlimited; a fixed lease is a hold of that length at most
 	WithoutReentry bool
 	Detects        bool          // a wait ends when it is the youngest of a circle
-	Linger         time.Duration // how long it stays with the process while nobody holds it; 0: not at all
+	Linger         time.Duration // how long it stays with the process without a hold; 0: not at all
 	Budget                       // within which it is handed on inside the process
 	Polling        *Polling      // nil: waiters queue
 }
@@ -146,7 +146,7 @@ type Terms struct {
 // its own may not.
 func (t *Terms) Passable() bool { return t.Holds > 0 && t.MinHold == 0 && t.MaxHold == 0 }
 
-// Lingers reports whether what nobody holds any more may stay with the process.
+// Lingers reports whether a lock without a hold may stay with the process.
 func (t *Terms) Lingers() bool { return t.Linger > 0 && t.Passable() }
 
 // Sharable reports whether others may join a hold.
