@@ -342,7 +342,7 @@ func TestContentionWhileServersAreAway(t *testing.T) {
 	for name, way := range away {
 		t.Run(name, func(t *testing.T) {
 			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
-				servers := five(t, s.Beside)
+				servers := five(t, func(t testing.TB) *redistest.Server { return s.Beside(t).Pinged() })
 				locks := []*redlock.Lock{lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers))}
 				contend(t, locks, 30)
 				way[0](t, servers[0])

@@ -110,6 +110,7 @@ func (r *run) option(client int) rueidis.ClientOption {
 	return rueidis.ClientOption{
 		InitAddress: []string{"explored:6379"}, ForceSingleClient: true, DisableCache: true, PipelineMultiplex: -1,
 		ReadBufferEachConn: 1 << 11, WriteBufferEachConn: 1 << 11, RingScaleEachConn: 4,
+		Dialer: net.Dialer{KeepAlive: time.Hour}, // rueidis asks on an idle link each second else, which is no step
 		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
 			server, err := r.server.Dial()
 			if err != nil {

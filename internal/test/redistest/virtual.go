@@ -54,6 +54,15 @@ func (s *Server) Beside(t testing.TB) *Server {
 	return NewEmbedded(t)
 }
 
+// Pinged has clients that come from now on ask each second on a link that is idle, as rueidis does where time is
+// real, so that they notice a server that stands still. Where time is virtual they ask each minute else.
+func (s *Server) Pinged() *Server {
+	if s.network != nil {
+		s.network.pings = time.Second
+	}
+	return s
+}
+
 // Within checks that no more than that has passed. Where time is real the machine may have stood still, and
 // only the order of events is checked, by the test.
 func (s *Server) Within(t testing.TB, began time.Time, most time.Duration, why ...any) {
