@@ -24,6 +24,7 @@ test: which ## run all tests, on LATCHKEY_TEST_REDIS, a redis-server on the PATH
 
 .PHONY: race
 race: RACE := -race
+race: export GORACE := atexit_sleep_ms=20
 race: which ## run all tests with the race detector (needs a C compiler)
 	$(tests)
 

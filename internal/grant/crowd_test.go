@@ -17,8 +17,9 @@ import (
 // A crowd that gives up at once leaves the queue in full batches: scripts grow with the crowd, and not with
 // its square. The server stands still until all have given up, so that their number is known.
 func TestCrowdGivesUp(t *testing.T) {
-	for what, crowd := range map[string]int{"fairlock": 20_000, "semaphore": 10_000, "closed": 10_000} {
+	for what, crowd := range map[string]int64{"fairlock": 20_000, "semaphore": 10_000, "closed": 10_000} {
 		t.Run(what, func(t *testing.T) {
+			crowd := int(redistest.Rounds(crowd, crowd))
 			s := redistest.NewProcess(t)
 			plain := s.Client(t)
 			take := func(c *session.Client) func(context.Context) error {

@@ -229,7 +229,7 @@ func TestOfferGoesAstray(t *testing.T) {
 						p.Judge(judge)
 						require.Eventually(t, func() bool { return n.Load() == 1 }, long, 5*time.Millisecond)
 						if verdict == redistest.Keep {
-							c.more(t, 1000) // long after its repetition was answered
+							c.more(t, 300) // long after its repetition was answered
 						}
 						p.Deliver()
 						c.more(t, 100)

@@ -212,7 +212,7 @@ func TestLineUsesPlacesAgain(t *testing.T) {
 	var waits [8]atomic.Pointer[context.CancelFunc]
 	for i := range waits {
 		wg.Go(func() {
-			for range 30_000 {
+			for range 8000 {
 				ctx, cancel := context.WithCancel(t.Context())
 				waits[i].Store(&cancel)
 				if _, err := r.enter(ctx, 1); err != nil {

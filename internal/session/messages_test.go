@@ -206,7 +206,7 @@ func TestUnknownMessages(t *testing.T) {
 // given back at once all the same.
 // Rule 25.
 func TestReplayedGrants(t *testing.T) {
-	const messages, most = 20_000, 100 // scripts a second
+	const messages, most = 5000, 100 // scripts a second
 	for what, of := range map[string]struct{ tenures, names int }{
 		"of one tenure":      {1, 1},
 		"of many tenures":    {messages, 1},
