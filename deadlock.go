@@ -41,12 +41,12 @@ func (d Deadlock) String() string {
 // that has ended.
 func (c *Client) Deadlocks(ctx context.Context) ([]Deadlock, error) {
 	inner := (*session.Handle)(c).Client()
-	circles, err := inner.Deadlocks(ctx)
+	circles, err := inner.Records.Deadlocks(ctx)
 	all := make([]Deadlock, len(circles))
 	for i, circle := range circles {
 		for j, w := range circle {
 			all[i] = append(all[i], Blocked{
-				Who: Identity(w.Who), Since: w.At(), Note: w.Note, Holds: inner.ShortName(circle.Held(j)), WaitsFor: inner.ShortName(string(w.Key)),
+				Who: Identity(w.Who), Since: w.At(), Note: w.Note, Holds: inner.Records.ShortName(circle.Held(j)), WaitsFor: inner.Records.ShortName(string(w.Key)),
 			})
 		}
 	}

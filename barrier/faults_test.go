@@ -18,7 +18,7 @@ import (
 
 // An outage that is shorter than the lease is survived; a longer one breaks the generation, and all know.
 func TestRedisStopped(t *testing.T) {
-	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+	redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 		const lease = 4 * time.Second
 		mine := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(lease))
 		other := newBarrier(t, open(t, s.Option()), 2, barrier.WithLease(lease))
@@ -52,7 +52,7 @@ func TestRedisStopped(t *testing.T) {
 // An error says that a context ended, and that Redis is away, when that is so and not otherwise.
 func TestReasonOfAnEarlyEnd(t *testing.T) {
 	redistest.Together(t)
-	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+	redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 		healthy, away := newBarrier(t, open(t, s.Option()), 2), newBarrier(t, open(t, s.Option()), 2)
 		w := arrive(t, healthy, 1)
 		w.cancel()

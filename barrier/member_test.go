@@ -393,7 +393,7 @@ func TestJoinIsGivenUp(t *testing.T) {
 // A client that is closed leaves all its barriers, at the same time, and is not kept from it by those it
 // cannot reach.
 func TestShutdownLeaves(t *testing.T) {
-	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+	redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
 		for _, silent := range []bool{false, true} {
 			c := open(t, s.Option())

@@ -17,7 +17,7 @@ import (
 // While Redis does not answer, waiters wait and counts are repeated; afterwards everything is as it was
 // counted.
 func TestRedisStopped(t *testing.T) {
-	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+	redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 		l, other := newLatch(t, open(t, s.Option())), newLatch(t, open(t, s.Option()))
 		set(t, l, 3)
 		w := await(t, other)
@@ -47,7 +47,7 @@ func TestRedisStopped(t *testing.T) {
 // An error says that a context ended, and that Redis is away, when that is so and not otherwise.
 func TestReasonOfAnEarlyEnd(t *testing.T) {
 	redistest.Together(t)
-	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+	redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 		c := open(t, s.Option())
 		l := newLatch(t, c)
 		set(t, l, 1)

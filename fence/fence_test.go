@@ -310,7 +310,7 @@ func TestEvalIsRefused(t *testing.T) {
 // Rule 43.
 func TestSetWhileRedisIsAway(t *testing.T) {
 	redistest.Together(t)
-	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+	redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 		c := open(t, s.Option())
 		l, err := rlock.New(c, "a", latchkey.WithLease(2*time.Second))
 		require.NoError(t, err)

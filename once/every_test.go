@@ -214,7 +214,7 @@ func everyCommands(t *testing.T, s *redistest.Server, lease time.Duration) {
 // Outages and lost replies are survived. No tick is left out, and none is run as if for the first time.
 func TestEveryOutage(t *testing.T) {
 	redistest.Together(t)
-	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+	redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 		p := redistest.NewProxy(t, s)
 		const period = 100 * time.Millisecond
 		var sent atomic.Int64

@@ -419,7 +419,7 @@ func isDone(t *testing.T, o *once.Once) bool {
 // Outages that end in time are not noticed, wherever they begin. A client that is closed says so.
 func TestOutage(t *testing.T) {
 	redistest.Together(t)
-	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+	redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 		c := open(t, s.Option())
 		o := newOnce(t, c)
 		s.Stop(t)
@@ -529,7 +529,7 @@ func TestForeignData(t *testing.T) {
 // TryDo waits for a server that does not answer for no longer than a command may take.
 func TestTryDoOfASilentServer(t *testing.T) {
 	redistest.Together(t)
-	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+	redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 		o := newOnce(t, open(t, s.Option(), latchkey.WithCommandTimeout(500*time.Millisecond)))
 		done, err := o.Done(t.Context())
 		require.NoError(t, err)

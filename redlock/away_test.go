@@ -29,7 +29,7 @@ func TestNoMajorityAnswers(t *testing.T) {
 	for name, way := range away {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 				servers := five(t, s.Beside)
 				l := lockOf(t, clients(t, servers, latchkey.WithCommandTimeout(timeout)))
 				unlock(t, take(t, l))
@@ -83,7 +83,7 @@ func TestNoMajorityAnswers(t *testing.T) {
 // Inspect and ForceUnlock say of a context that ended what it was, and of servers that did not answer in time
 // that they may have done it all the same.
 func TestAskedOfAll(t *testing.T) {
-	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+	redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 		servers := five(t, s.Beside)
 		l := lockOf(t, clients(t, servers, latchkey.WithCommandTimeout(300*time.Millisecond)))
 		ask := map[string]func(ctx context.Context) error{
@@ -341,8 +341,8 @@ func TestForeignData(t *testing.T) {
 func TestContentionWhileServersAreAway(t *testing.T) {
 	for name, way := range away {
 		t.Run(name, func(t *testing.T) {
-			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
-				servers := five(t, func(t testing.TB) *redistest.Server { return s.Beside(t).Pinged() })
+			redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
+				servers := five(t, s.Beside)
 				locks := []*redlock.Lock{lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers)), lockOf(t, clients(t, servers))}
 				contend(t, locks, 30)
 				way[0](t, servers[0])

@@ -66,7 +66,7 @@ func TestLostAfterOneClientCloses(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 				servers := five(t, s.Beside)
 				all := clients(t, servers)
 				l := lockOf(t, all, latchkey.WithLease(time.Second))

@@ -36,7 +36,7 @@ func TestMajorityIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const length = time.Second
-			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 				servers := five(t, s.Beside)
 				l := lockOf(t, clients(t, servers), latchkey.WithLease(length))
 				h := everywhere(t, l, servers)
@@ -208,7 +208,7 @@ func TestLongestHoldOfWhatWasRetaken(t *testing.T) {
 // Rule 38.
 func TestTrustShrinks(t *testing.T) {
 	const lease = 10 * time.Second
-	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+	redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 		servers := five(t, s.Beside)[:4]
 		silent := redistest.NewProxy(t, servers[3])
 		all := append(clients(t, servers[:3]), proxied(t, []*redistest.Proxy{silent})...)

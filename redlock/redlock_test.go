@@ -107,7 +107,7 @@ func TestBadInput(t *testing.T) {
 
 // Two servers may be away; with three there is an error within the command timeout, and nothing is left.
 func TestServersAway(t *testing.T) {
-	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+	redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 		servers := five(t, s.Beside)
 		all := clients(t, servers, latchkey.WithCommandTimeout(500*time.Millisecond))
 		lock, err := redlock.New(all, "a", latchkey.WithLease(2*time.Second))

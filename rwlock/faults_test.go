@@ -451,7 +451,7 @@ func TestRedisRestartedUnderReaders(t *testing.T) {
 func TestRedisStoppedUnderReaders(t *testing.T) {
 	redistest.Together(t)
 	const length = 1500 * time.Millisecond
-	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+	redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 		l, other := newLock(t, open(t, s, latchkey.WithLease(length))), newLock(t, open(t, s))
 		h := take(t, l.Read())
 		s.Stop(t)
@@ -477,7 +477,7 @@ func TestRedisStoppedUnderReaders(t *testing.T) {
 
 // The server stalls in the middle of every hand-off from readers to a writer and back.
 func TestServerStalls(t *testing.T) {
-	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+	redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 		l, other := newLock(t, open(t, s)), newLock(t, open(t, s))
 		for range 3 {
 			for _, halves := range [][2]*latchkey.Lock{{l.Read(), other.Write()}, {other.Write(), l.Read()}} {

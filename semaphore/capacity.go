@@ -34,14 +34,14 @@ func (b *base) delete(ctx context.Context) (existed bool, err error) {
 	q, c := b.p.Queue, b.p.Queue.At.Client
 	id := c.NewID()
 	_, err = q.At.Send(ctx, c.Closing, b.p.Name, func(ctx context.Context) (err error) {
-		if err := q.At.SayForced(ctx); err != nil {
+		if err := q.At.Client.Records.SayForced(ctx, &q.At); err != nil {
 			return err
 		}
 		existed, err = c.Conn.Destroy(ctx, q.At.Keys, id, q.At.Floor.Load())
 		return err
 	})
 	if err == nil && !existed {
-		q.At.UnsayForced(ctx)
+		q.At.Client.Records.UnsayForced(ctx, &q.At)
 	}
 	return existed, err
 }

@@ -208,7 +208,7 @@ func repliesLost(t *testing.T, user func(*latchkey.Client) func(context.Context,
 
 // Permits that are renewed while Redis is away are lost in time, and free again afterwards.
 func TestRedisStopped(t *testing.T) {
-	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+	redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 		sem := newSemaphore(t, open(t, s.Option(), latchkey.WithLease(500*time.Millisecond)), semaphore.WithCapacity(2))
 		p := acquire(t, sem, 2)
 		s.Stop(t)

@@ -49,7 +49,7 @@ func (s *State) resolve(ctx context.Context, c *session.Client, key string) {
 	for _, r := range s.Queue {
 		owners = append(owners, r.Owner)
 	}
-	for i, p := range c.Who(ctx, key, owners) {
+	for i, p := range c.Records.Who(ctx, key, owners) {
 		if i < len(s.Holders) {
 			s.Holders[i].Who = latchkey.Identity(p)
 		} else {

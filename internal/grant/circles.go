@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/identity"
-	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/internal/records"
 )
 
 // awaitWatched is await for a wait that ends when it is the youngest of a circle. Only one that lasts while
@@ -18,7 +18,7 @@ func (p *Primitive) awaitWatched(c *contender) (*Hold, error) {
 	}
 	waits, end := context.WithCancelCause(c.Waits)
 	defer end(nil)
-	defer p.Queue.At.Watch(c.Parent, end)()
+	defer p.Queue.At.Client.Records.Watch(&p.Queue.At, c.Parent, end)()
 	c.Waits = waits
 	return p.await(c)
 }
@@ -38,7 +38,7 @@ func (h *Hold) record() (identity.Held, bool) {
 
 // TellLine is of [session.Queue]. When a goroutine came to the line is not known: it is told since it was
 // first looked at.
-func (q *Queue) TellLine(now time.Time) (at *session.Target, line []session.Telling) {
+func (q *Queue) TellLine(now time.Time) (line []records.Telling) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, half := range []*half{&q.alone, q.shared} {
@@ -49,8 +49,8 @@ func (q *Queue) TellLine(now time.Time) (at *session.Target, line []session.Tell
 			if p.seen.IsZero() {
 				p.seen = now
 			}
-			line = append(line, session.Telling{Since: p.seen, Caller: p.wish.parent})
+			line = append(line, records.Telling{Of: &q.At, Since: p.seen, Caller: p.wish.parent})
 		}
 	}
-	return &q.At, line
+	return line
 }

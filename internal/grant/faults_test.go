@@ -286,7 +286,7 @@ func TestRedisStopped(t *testing.T) {
 	redistest.Together(t)
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
-			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 				p := redistest.NewProxy(t, s)
 				const length = 1500 * time.Millisecond
 				c := open(t, p.Option(), lease(length))
@@ -327,7 +327,7 @@ func TestRedisStopped(t *testing.T) {
 func TestServerStall(t *testing.T) {
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
-			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 				a, b := newLock(t, open(t, s.Option()), "a", delegate), newLock(t, open(t, s.Option()), "a", delegate)
 				for range 5 {
 					h := mustLock(t, a)

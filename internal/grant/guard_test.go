@@ -22,13 +22,13 @@ type doer func(context.Context, func(context.Context, *grant.Hold) error) error
 func eachDoer(t *testing.T, test func(t *testing.T, s *redistest.Server, of func(*session.Client) doer)) {
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
-			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 				test(t, s, func(c *session.Client) doer { return newLock(t, c, "a", delegate).Do })
 			})
 		})
 	}
 	t.Run("semaphore", func(t *testing.T) {
-		redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 			test(t, s, func(c *session.Client) doer {
 				sem, err := newSemaphore(c, "s", semaphore.WithCapacity(1))
 				require.NoError(t, err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lease"
+	"github.com/latchkey-go/latchkey/internal/records"
 	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/wait"
@@ -35,6 +36,7 @@ func newRoom(t *testing.T, kind *Kind, o ...terms.Option) *room {
 	stopped, stop := context.WithCancel(context.Background())
 	stop() // its clock is not watched
 	c := &session.Client{Closing: closing, Stopped: stopped, Keeper: lease.NewKeeper(closing, nil), Options: session.Options{Logger: slog.New(slog.DiscardHandler)}}
+	c.Records = records.New(records.Client{Stopped: stopped}, nil) // it logs nothing
 	q := &Queue{At: session.Target{Client: c, Floor: new(atomic.Int64)}, kind: kind}
 	q.waiters = wait.New(&q.mu, closing, forgetful{q}, time.Second)
 	if kind.isSharable() {

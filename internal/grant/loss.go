@@ -63,7 +63,7 @@ func (t *tenure) Lost(reason error) {
 	// A hold may hear that it was taken away, or find out: the message may be lost, or sent before its inbox is heard.
 	forced := errors.Is(reason, errForced)
 	if first && !spare && (forced || t.partOf == nil && errors.Is(reason, lease.ErrGone)) {
-		t.queue.At.Client.Go(func() { t.queue.At.LogForced(t.name, token, t.first.moment) })
+		t.queue.At.Client.Go(func() { t.queue.At.Client.Records.LogForced(&t.queue.At, t.name, token, t.first.moment) })
 	}
 	if first && between { // else the last Unlock does it
 		t.releaseLost(LossOf(reason), nil)

@@ -22,7 +22,7 @@ import (
 func TestGrantIsConfirmedSoon(t *testing.T) {
 	for kind, delegate := range kinds {
 		t.Run(kind, func(t *testing.T) {
-			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 				holder := newLock(t, open(t, s.Option()), "a", delegate)
 				h := mustLock(t, holder)
 				next := lockLater(t, newLock(t, open(t, s.Option()), "a", delegate))
@@ -141,7 +141,7 @@ func TestAttemptThatArrivesBeforeItsEnd(t *testing.T) {
 // Rule 2.
 func TestTryLockAfterAnOutage(t *testing.T) {
 	redistest.Together(t)
-	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+	redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 		var locks []*lock.Lock
 		for range 5 {
 			locks = append(locks, newLock(t, open(t, s.Option()), "cron", true))

@@ -31,7 +31,7 @@ func (p *Primitive) whoHolds(ctx context.Context) []any {
 	if state.Owner == "" {
 		return queued
 	}
-	return append(queued, session.Holder(q.At.Client.Who(ctx, q.At.Name(), []string{state.Owner})[0])...)
+	return append(queued, session.Holder(q.At.Client.Records.Who(ctx, q.At.Name(), []string{state.Owner})[0])...)
 }
 
 // slowHold has the logger told of a hold that lasts. The mutex is not held.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/records"
 	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/internal/terms"
@@ -81,20 +82,20 @@ func (t *tenure) Interrupt() {
 	t.leaveParked()
 }
 
-func (t *tenure) Tell() session.Telling {
+func (t *tenure) Tell() records.Telling {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
 	switch s := t.state(); {
 	case s <= wait.Queued:
-		return session.Telling{Since: t.made, Caller: t.caller}
+		return records.Telling{Of: &t.queue.At, Since: t.made, Caller: t.caller}
 	case !s.Owns():
-		return session.Telling{}
+		return records.Telling{}
 	case t.turn == nil: // it lingers, or is being given back
-		return session.Telling{Since: t.first.moment, Holds: true}
+		return records.Telling{Of: &t.queue.At, Since: t.first.moment, Holds: true}
 	case t.partOf != nil: // its hold is on no context of its caller's
-		return session.Telling{Since: t.turn.moment, Holds: true, Caller: t.caller}
+		return records.Telling{Of: &t.queue.At, Since: t.turn.moment, Holds: true, Caller: t.caller}
 	default:
-		return session.Telling{Since: t.turn.moment, Holds: true, Caller: t.turn.first.parent}
+		return records.Telling{Of: &t.queue.At, Since: t.turn.moment, Holds: true, Caller: t.turn.first.parent}
 	}
 }
 

@@ -52,7 +52,7 @@ func (l *Lock) Inspect(ctx context.Context) (State, error) {
 			state.Queue = append(state.Queue, owner)
 		}
 	}
-	parties, forced := c.WhoAndForced(ctx, q.At.Name(), append([]string{state.Holder}, state.Queue...))
+	parties, forced := c.Records.WhoAndForced(ctx, q.At.Name(), append([]string{state.Holder}, state.Queue...))
 	state.Who, state.Waiters, state.Forced = parties[0], parties[1:], forced
 	return state, nil
 }

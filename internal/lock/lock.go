@@ -211,7 +211,7 @@ func (l *Lock) forceUnlock(ctx context.Context, token int64) (bool, error) {
 		return false, fail.Wrap(l.p.Name, fail.ContextError(ctx))
 	}
 	sent := time.Now()
-	if err := q.At.SayForced(ctx); err != nil {
+	if err := c.Records.SayForced(ctx, &q.At); err != nil {
 		return false, q.At.ReadError(ctx, sent, l.p.Name, err)
 	}
 	sent = time.Now()
@@ -219,13 +219,13 @@ func (l *Lock) forceUnlock(ctx context.Context, token int64) (bool, error) {
 	if err == nil {
 		q.LeaveParked() //nolint:contextcheck // it is released in the background
 		if !held {
-			q.At.UnsayForced(ctx)
+			c.Records.UnsayForced(ctx, &q.At)
 		}
 		return held, nil
 	}
 	unanswered := lua.Classify(err) == lua.NoAnswer
 	if !unanswered {
-		q.At.UnsayForced(ctx)
+		c.Records.UnsayForced(ctx, &q.At)
 	}
 	err = q.At.ReadError(ctx, sent, l.p.Name, err)
 	if unanswered {

@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/hub"
 	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/records"
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
@@ -36,6 +37,8 @@ type Client struct {
 	Keeper *lease.Keeper
 	// Notifier calls hooks and the logger where no caller waits for them.
 	Notifier Notifier
+	// Records are what clients tell each other of their holds and waits.
+	Records *records.Records
 	// HeldAtClose is what was still held when the client was closed.
 	HeldAtClose HeldAtClose
 	// Began is when the client was made.
@@ -66,8 +69,6 @@ type Client struct {
 	endShutdownWait context.CancelFunc
 
 	registry  registry
-	teller    teller
-	watches   watches
 	gathering gathering
 
 	mu         sync.Mutex

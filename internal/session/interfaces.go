@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/internal/records"
 )
 
 // The client knows no more of the engines than this.
@@ -30,7 +31,7 @@ type Tenure interface {
 	// Interrupt ends its wait, because the client is closing.
 	Interrupt()
 	// Tell returns what others may know of it.
-	Tell() Telling
+	Tell() records.Telling
 	// HeldName returns the name of what it holds; empty when it does not hold.
 	HeldName() string
 }
@@ -48,8 +49,8 @@ type Queue interface {
 	AskAround(pause func() bool)
 	// ClockSet says that the server's clock was set. No grant may be dated by what was known of it before.
 	ClockSet()
-	// TellLine returns what others may know of the goroutines that wait and have no tenure, and where.
-	TellLine(now time.Time) (at *Target, line []Telling)
+	// TellLine returns what others may know of the goroutines that wait and have no tenure.
+	TellLine(now time.Time) []records.Telling
 	// Leaving returns whether Redis has not heard yet of somebody who was given up, and whether anything is
 	// still to be sent of such.
 	Leaving() (unheard, unsettled bool)

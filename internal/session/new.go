@@ -37,7 +37,7 @@ func New(id string, commands, subscriptions rueidis.Client, o Options, connectio
 	c.shutdownWait, c.endShutdownWait = context.WithCancel(context.Background())
 	c.Stopped, c.stop = context.WithCancel(context.Background())
 	c.registry.begins = !o.Untold
-	c.teller.open, c.teller.shut = context.WithCancel(context.Background())
+	c.Records = c.newRecords()
 	c.Keeper = lease.NewKeeper(c.Stopped, renewer{c})
 	inboxes, others := c.sources(subscriptions)
 	c.Hub = hub.New(inboxes, others, c.deliver, o.Logger)

@@ -127,7 +127,7 @@ func TestCloseOnASilentServer(t *testing.T) {
 				name += " of a wrapped client"
 			}
 			t.Run(name, func(t *testing.T) {
-				redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 					o := session.DefaultOptions()
 					client := s.Client(t)
 					c, err := core.Wrap(client, client, o)

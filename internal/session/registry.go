@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/latchkey-go/latchkey/internal/records"
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
@@ -15,7 +16,7 @@ type registry struct {
 	tenures map[uint64]Tenure // all that Redis may know of: waiters, holds, and what is leaving
 	waiters retry.Tally       // of tenures that are not held, and of others that wait
 	holds   retry.Tally       // of tenures that are
-	begins  bool              // the next one has the client's record looked at: see teller
+	begins  bool              // the next one begins [Client.Records]
 }
 
 // Register makes a tenure known by its number, and counts it as one that waits. Once the client is closing it
@@ -23,7 +24,7 @@ type registry struct {
 func (c *Client) Register(n uint64, t Tenure) bool {
 	registered, begins := c.registry.add(n, t, c.Closing)
 	if begins {
-		c.tellLater(tellPause)
+		c.Records.Tell()
 	}
 	return registered
 }
@@ -88,20 +89,28 @@ func (c *Client) tenures() []Tenure {
 	return slices.Collect(maps.Values(c.registry.tenures))
 }
 
-// numbers returns the numbers of all tenures.
-func (r *registry) numbers() []uint64 {
+// recorded returns all, for the client's records.
+func (r *registry) recorded() []records.Tenure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Collect(maps.Keys(r.tenures))
+	return r.list()
 }
 
-// toTell is numbers for the client's record. When there are none, the next tenure that is registered has it
-// looked at again.
-func (r *registry) toTell() []uint64 {
+// recordedOrBegin returns them as well. When there are none, the next tenure that is registered begins the records again.
+func (r *registry) recordedOrBegin() []records.Tenure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.begins = len(r.tenures) == 0
-	return slices.Collect(maps.Keys(r.tenures))
+	return r.list()
+}
+
+// list is called with the mutex.
+func (r *registry) list() []records.Tenure {
+	all := make([]records.Tenure, 0, len(r.tenures))
+	for n, t := range r.tenures {
+		all = append(all, records.Tenure{Number: n, Told: t})
+	}
+	return all
 }
 
 // waitForNone waits until one of the registry's tallies is 0. It returns the cause when ctx ends before.

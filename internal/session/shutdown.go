@@ -79,7 +79,7 @@ func (c *Client) finish() {
 	defer cancel()
 	_ = c.waitForNone(grace, &c.registry.holds) // the holds that are left are being released: let that be sent
 	_ = retry.Await(grace, unsubscribed)
-	c.endTelling(grace)
+	c.Records.End(grace)
 	c.stop()
 	c.mu.Lock()
 	c.isStopped = true

@@ -190,6 +190,7 @@ func (s *Server) Start(t testing.TB) {
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
 	if s.network != nil {
+		require.Equal(t, time.Second, s.network.pings, "a test that stops a server begins with VirtualPinged")
 		s.network.stop(true)
 		return
 	}

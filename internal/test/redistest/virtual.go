@@ -48,19 +48,22 @@ func Far(t testing.TB, least, most time.Duration) *Server {
 // Beside returns an embedded server for the same test.
 func (s *Server) Beside(t testing.TB) *Server {
 	t.Helper()
-	if s.network != nil {
-		return virtual(t)
+	if s.network == nil {
+		return NewEmbedded(t)
 	}
-	return NewEmbedded(t)
+	beside := virtual(t)
+	beside.network.pings = s.network.pings
+	return beside
 }
 
-// Pinged has clients that come from now on ask each second on a link that is idle, as rueidis does where time is
-// real, so that they notice a server that stands still. Where time is virtual they ask each minute else.
-func (s *Server) Pinged() *Server {
-	if s.network != nil {
+// VirtualPinged is Virtual for a test that stops the server. Its clients ask each second on a link that is idle, as
+// rueidis does where time is real: so they notice it.
+func VirtualPinged(t *testing.T, test func(t *testing.T, s *Server)) {
+	t.Helper()
+	Virtual(t, func(t *testing.T, s *Server) {
 		s.network.pings = time.Second
-	}
-	return s
+		test(t, s)
+	})
 }
 
 // Within checks that no more than that has passed. Where time is real the machine may have stood still, and

@@ -70,7 +70,7 @@ func clocked(t *testing.T, s *redistest.Server, c *latchkey.Client) map[string]f
 //
 //nolint:paralleltest // it sets the clock of all leases
 func TestMachineWasSuspended(t *testing.T) {
-	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+	redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 		t.Cleanup(func() { lease.WallAhead.Store(0) })
 		var contexts []context.Context
 		for _, hold := range clocked(t, s, locktest.ClientOf(t, s)) {
@@ -161,7 +161,7 @@ func TestClockWasSetAheadBetweenHolds(t *testing.T) {
 //
 //nolint:paralleltest // it sets the clock of all leases
 func TestClockWasSetBack(t *testing.T) {
-	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+	redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
 		t.Cleanup(func() { lease.WallAhead.Store(0) })
 		ctx, end := clocked(t, s, locktest.ClientOf(t, s))["fairlock"]()
 		lease.WallAhead.Add(-int64(time.Hour))

@@ -1,4 +1,4 @@
-package session
+package records
 
 import (
 	"context"
@@ -12,25 +12,25 @@ import (
 )
 
 // Deadlocks returns all circles of waits that the clients with this prefix tell twice. The error is wrapped.
-func (c *Client) Deadlocks(ctx context.Context) ([]deadlock.Circle, error) {
-	first, err := c.circles(ctx)
+func (r *Records) Deadlocks(ctx context.Context) ([]deadlock.Circle, error) {
+	first, err := r.circles(ctx)
 	if err != nil || len(first) == 0 {
 		return nil, err
 	}
 	pause, cancel := context.WithTimeout(ctx, lookPause)
 	defer cancel()
-	if _ = retry.Await(pause, c.Closing.Done()); ctx.Err() != nil {
+	if _ = retry.Await(pause, r.of.Closing.Done()); ctx.Err() != nil {
 		return nil, fail.Wrap("", fail.ContextError(ctx))
 	}
-	second, err := c.circles(ctx)
+	second, err := r.circles(ctx)
 	return slices.DeleteFunc(second, func(circle deadlock.Circle) bool {
 		return !slices.ContainsFunc(first, circle.Same)
 	}), err
 }
 
 // circles returns the circles that clients tell now.
-func (c *Client) circles(ctx context.Context) ([]deadlock.Circle, error) {
-	records, err := c.allRecords(ctx)
+func (r *Records) circles(ctx context.Context) ([]deadlock.Circle, error) {
+	records, err := r.readAll(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -43,18 +43,18 @@ func (c *Client) circles(ctx context.Context) ([]deadlock.Circle, error) {
 	return deadlock.All(waits), nil
 }
 
-// allRecords returns the records of all clients with this one's prefix.
-func (c *Client) allRecords(ctx context.Context) (map[string]identity.Record, error) {
-	if c.Closing.Err() != nil {
+// readAll returns the records of all clients with this one's prefix.
+func (r *Records) readAll(ctx context.Context) (map[string]identity.Record, error) {
+	if r.of.Closing.Err() != nil {
 		return nil, fail.Wrap("", fail.ErrClosed)
 	}
 	records := map[string]identity.Record{}
-	for _, node := range c.Conn.Client.Nodes() {
+	for _, node := range r.of.Commands.Nodes() {
 		for cursor := uint64(0); ; {
 			scan := node.B().Scan().Cursor(cursor).Match(identity.Pattern).Count(scanCount).Build()
 			page, err := node.Do(ctx, scan).AsScanEntry()
 			if err == nil {
-				err = c.readRecords(ctx, page.Elements, records)
+				err = r.readSome(ctx, page.Elements, records)
 			}
 			switch {
 			case ctx.Err() != nil:
@@ -67,25 +67,25 @@ func (c *Client) allRecords(ctx context.Context) (map[string]identity.Record, er
 			}
 		}
 	}
-	records[c.IDs.Client] = c.record(c.registry.numbers())
+	records[r.of.ID] = r.own(r.host.Tenures())
 	return records, nil
 }
 
 const scanCount = 1000
 
-// readRecords reads those records that are of clients with this one's prefix.
-func (c *Client) readRecords(ctx context.Context, keys []string, records map[string]identity.Record) error {
+// readSome reads those records that are of clients with this one's prefix.
+func (r *Records) readSome(ctx context.Context, keys []string, records map[string]identity.Record) error {
 	for _, key := range keys {
-		id, ok := identity.ClientOf(c.Options.Prefix, key)
+		id, ok := identity.ClientOf(r.of.Prefix, key)
 		if !ok {
 			continue
 		}
-		text, err := c.Conn.Client.Do(ctx, c.readRecord(key)).ToString()
+		text, err := r.of.Commands.Do(ctx, r.get(key)).ToString()
 		if err != nil && lua.Classify(err) != lua.WrongType { // foreign data under one key says nothing
 			return err
 		}
-		if r, ok := identity.Parse(text); ok {
-			records[id] = r
+		if record, ok := identity.Parse(text); ok {
+			records[id] = record
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package session
+package records
 
 import (
 	"context"
@@ -23,15 +23,14 @@ const (
 // SayForced writes who is about to take the name's lock away, and why, which is the note of ctx: before the script runs,
 // since the loser reads it as soon as it hears of that. Nothing depends on it. So a server that refuses is no error, as
 // for a user who may not write the key. Without an answer the script need not be sent.
-func (t *Target) SayForced(ctx context.Context) error {
-	c := t.Client
-	if c.Options.Untold {
+func (r *Records) SayForced(ctx context.Context, of Subject) error {
+	if r.of.Untold {
 		return nil
 	}
-	r := identity.New(c.Options.Label, c.Began)
-	r.Tenures = []identity.Tenure{{Number: forcedNumber, Since: t.millis(), Note: identity.NoteOf(ctx)}}
-	set := c.Conn.Client.B().Set().Key(lua.ForcedRecord(t.Name())).Value(r.String()).PxMilliseconds(forcedTTL.Milliseconds()).Build()
-	err := c.Conn.Client.Do(WithoutDeadline(ctx), set).Error()
+	record := identity.New(r.of.Label, r.of.Began)
+	record.Tenures = []identity.Tenure{{Number: forcedNumber, Since: millis(of), Note: identity.NoteOf(ctx)}}
+	set := r.of.Commands.B().Set().Key(lua.ForcedRecord(of.Name())).Value(record.String()).PxMilliseconds(forcedTTL.Milliseconds()).Build()
+	err := r.host.Ask(ctx, set)[0].Error()
 	if err != nil && lua.Classify(err) == lua.NoAnswer {
 		return err
 	}
@@ -39,28 +38,27 @@ func (t *Target) SayForced(ctx context.Context) error {
 }
 
 // UnsayForced takes back what SayForced wrote: nothing was taken away.
-func (t *Target) UnsayForced(ctx context.Context) {
-	if c := t.Client; !c.Options.Untold {
-		_ = c.Conn.Client.Do(WithoutDeadline(ctx), c.Conn.Client.B().Del().Key(lua.ForcedRecord(t.Name())).Build()).Error()
+func (r *Records) UnsayForced(ctx context.Context, of Subject) {
+	if !r.of.Untold {
+		_ = r.host.Ask(ctx, r.of.Commands.B().Del().Key(lua.ForcedRecord(of.Name())).Build())
 	}
 }
 
 // LogForced has the logger told who has just taken away what had this token since then; nothing, if it was
 // lost otherwise.
-func (t *Target) LogForced(name string, token int64, since time.Time) {
-	c := t.Client
-	if c.Stopped.Err() != nil {
+func (r *Records) LogForced(of Subject, name string, token int64, since time.Time) {
+	if r.of.Stopped.Err() != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(c.Stopped, c.Options.CommandTimeout)
+	ctx, cancel := context.WithTimeout(r.of.Stopped, r.of.Timeout)
 	defer cancel()
-	text, err := c.Conn.Client.Do(WithoutDeadline(ctx), c.readRecord(lua.ForcedRecord(t.Name()))).ToString()
+	text, err := r.host.Ask(ctx, r.get(lua.ForcedRecord(of.Name())))[0].ToString()
 	if err != nil {
 		return
 	}
 	by, age := forcedBy(text), time.Duration(0)
 	if !by.Since.IsZero() {
-		age = time.UnixMilli(t.millis()).Sub(by.Since)
+		age = time.UnixMilli(millis(of)).Sub(by.Since)
 	}
 	if by.Since.IsZero() || age.Abs() > forcedJustNow || age > time.Since(since)+clockDiffers {
 		return
@@ -69,7 +67,7 @@ func (t *Target) LogForced(name string, token int64, since time.Time) {
 	if by.Note != "" {
 		about = append(about, "why", identity.Printable(by.Note))
 	}
-	c.Options.Logger.Warn("latchkey: taken away", about...)
+	r.of.Logger.Warn("latchkey: taken away", about...)
 }
 
 // forcedBy is who took a lock away, when and why, as SayForced has written it.
@@ -82,9 +80,9 @@ func forcedBy(text string) identity.Party {
 }
 
 // millis is the server's clock if it is known, and else ours, in ms since 1970.
-func (t *Target) millis() int64 {
+func millis(of Subject) int64 {
 	now := time.Now()
-	if at := t.ServerClock.At(now); at > 0 {
+	if at := of.ServerTime(now); at > 0 {
 		return at / 1000
 	}
 	return now.UnixMilli()

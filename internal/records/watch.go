@@ -1,0 +1,203 @@
+package records
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/deadlock"
+	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/identity"
+	"github.com/latchkey-go/latchkey/internal/lua"
+)
+
+// watches are the waits of a client that end when they are the youngest of a circle. The zero value is ready.
+type watches struct {
+	mu  sync.Mutex
+	all map[*Watch]struct{}
+
+	looking sync.Mutex // held while the waits of this client are gathered
+	own     []identity.Wait
+	looked  time.Time
+}
+
+// Watch is one of them.
+type Watch struct {
+	in     *Records
+	of     Subject
+	caller context.Context
+	since  time.Time
+	end    context.CancelCauseFunc
+	timer  Timer
+	last   deadlock.Circle // that was found the last time; only the one look that runs has it
+}
+
+// Watch begins to look whether the wait of a caller is in a circle: once a second, when it has lasted for a
+// second. It ends the wait when the circle is found a second time and no wait of it is younger that would end
+// as well. stop must be called when the wait is over.
+func (r *Records) Watch(of Subject, caller context.Context, end context.CancelCauseFunc) (stop func()) {
+	w := &Watch{in: r, of: of, caller: caller, since: time.Now(), end: end}
+	r.watches.mu.Lock()
+	if r.watches.all == nil {
+		r.watches.all = map[*Watch]struct{}{}
+	}
+	r.watches.all[w] = struct{}{}
+	w.timer = r.host.After(lookPause, w.look)
+	r.watches.mu.Unlock()
+	return func() {
+		r.watches.mu.Lock()
+		defer r.watches.mu.Unlock()
+		delete(r.watches.all, w)
+		w.timer.Stop()
+	}
+}
+
+// lookPause is a little longer than what is told may be old.
+const lookPause = tellPause + 100*time.Millisecond
+
+// look looks for a circle, and has itself called again.
+func (w *Watch) look() {
+	r := w.in
+	first := deadlock.Wait{Who: r.self(), Wait: w.record()}
+	if len(first.Holds) > 0 { // else what was held is given back
+		circle := deadlock.Find(first, func(key string) []deadlock.Wait { return r.during(first, key) })
+		if circle != nil && circle.Same(w.last) && circle.IsVictim(first) {
+			w.end(fmt.Errorf("%w: %s", fail.ErrDeadlock, circle.String(r.ShortName)))
+			return
+		}
+		w.last = circle
+	}
+	r.watches.mu.Lock()
+	defer r.watches.mu.Unlock()
+	if _, goesOn := r.watches.all[w]; goesOn {
+		w.timer.Reset(lookPause)
+	}
+}
+
+// record is what others are told of it.
+func (w *Watch) record() identity.Wait {
+	wait := waitOf(w.telling())
+	wait.Checked = true
+	return wait
+}
+
+func (w *Watch) telling() Telling { return Telling{Of: w.of, Since: w.since, Caller: w.caller} }
+
+// waitOf is what others are told of a wait. It has no holds when it holds up no other wait.
+func waitOf(telling Telling) identity.Wait {
+	return identity.Wait{
+		Key: identity.Name(telling.Of.Name()), Since: telling.Since.UnixMicro(), Note: identity.NoteOf(telling.Caller), Holds: identity.HeldIn(telling.Caller),
+	}
+}
+
+// ownWaits are the waits that this client tells. Many looks at a time share what was gathered.
+func (r *Records) ownWaits() []identity.Wait {
+	const fresh = 50 * time.Millisecond
+	w := &r.watches
+	w.looking.Lock()
+	defer w.looking.Unlock()
+	if now := time.Now(); now.Sub(w.looked) > fresh {
+		w.own = r.waits(r.host.Tenures(), now)
+		w.looked = now
+	}
+	return w.own
+}
+
+// during returns the waits that last while somebody has a key, as far as their clients tell. Of this client
+// it knows them itself, and of first without asking its client.
+func (r *Records) during(first deadlock.Wait, key string) (all []deadlock.Wait) {
+	ctx, cancel := context.WithTimeout(r.of.Stopped, r.of.Timeout)
+	defer cancel()
+	fields, err := r.host.Ask(ctx, r.of.Commands.B().Hkeys().Key(key).Build())[0].AsStrSlice()
+	if err != nil { // it is no lock, or its server is away: then the next look is soon enough
+		return nil
+	}
+	owners := map[string]bool{}
+	for _, field := range fields {
+		owners[identity.OwnerOf(field)] = true
+	}
+	has := func(owner string) bool { return owners[owner] }
+	if first.HasHeld(key, has) {
+		return []deadlock.Wait{first}
+	}
+	add := func(who identity.Party, waits []identity.Wait) {
+		for _, w := range waits {
+			if w.HasHeld(key, has) {
+				all = append(all, deadlock.Wait{Who: who, Wait: w})
+			}
+		}
+	}
+	mine := func(field string) bool { return lua.ClientOf(field) == r.of.ID }
+	if slices.ContainsFunc(fields, mine) {
+		add(r.self(), r.ownWaits())
+	}
+	others, _ := r.read(ctx, key, slices.DeleteFunc(fields, mine))
+	for client, record := range others {
+		add(identity.PartyOf(client, record), record.Waits)
+	}
+	return all
+}
+
+// waits are those that last while their callers hold something. With more than tellMany tenures there are
+// none: they would be told too seldom to be believed.
+func (r *Records) waits(tenures []Tenure, now time.Time) (all []identity.Wait) {
+	if len(tenures) > tellMany {
+		return nil
+	}
+	size := 0
+	add := func(telling Telling) {
+		if len(all) < identity.MaxWaits && !telling.Since.IsZero() && now.Sub(telling.Since) >= tellPause && telling.Of.IsLock() {
+			w := waitOf(telling)
+			if size += w.Size(); len(w.Holds) > 0 && size <= identity.MaxWaitsSize {
+				all = append(all, w)
+			}
+		}
+	}
+	watched := map[watchedWait]bool{}
+	for _, w := range r.watches.oldestFirst() {
+		if by := waitBy(w.telling()); by.key != "" {
+			watched[by] = true
+		}
+		add(w.telling())
+	}
+	for i := range all {
+		all[i].Checked = true
+	}
+	for _, t := range tenures {
+		if telling := t.Told.Tell(); !telling.Holds && !watched[waitBy(telling)] {
+			add(telling)
+		}
+	}
+	for _, telling := range r.host.Lines(now) {
+		if !watched[waitBy(telling)] {
+			add(telling)
+		}
+	}
+	return all
+}
+
+// oldestFirst are all of them.
+func (w *watches) oldestFirst() []*Watch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(w.all), func(a, b *Watch) int { return a.since.Compare(b.since) })
+}
+
+// watchedWait is by what a wait is known that is watched: it has a tenure as well, or stands in a line.
+type watchedWait struct {
+	key    string
+	caller context.Context
+}
+
+// waitBy returns how a wait is known. It is the zero value when the caller's context cannot be compared, or is not
+// known: the wait may be told twice.
+func waitBy(wait Telling) watchedWait {
+	if wait.Caller == nil || !reflect.ValueOf(wait.Caller).Comparable() {
+		return watchedWait{}
+	}
+	return watchedWait{wait.Of.Name(), wait.Caller}
+}
