@@ -2,7 +2,7 @@ package latchkey
 
 import (
 	"github.com/latchkey-go/latchkey/internal/fail"
-	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/hold"
 )
 
 // The errors of this module, for errors.Is. They come wrapped with the name of the primitive, and often
@@ -45,7 +45,7 @@ var (
 	// ErrNotRun is matched by the error of a Do, TryDo or DoFor whose function never ran, because the lock was
 	// not acquired. The error also says why. Nothing was done, so it is safe to do it again. An error of Do that
 	// does not match ErrNotRun is the function's own, or ErrLost.
-	ErrNotRun = grant.ErrNotRun
+	ErrNotRun = hold.ErrNotRun
 	// ErrInvalid says that an argument or option is out of range. Nothing was done.
 	ErrInvalid = fail.ErrInvalid
 )

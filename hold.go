@@ -5,16 +5,17 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/hold"
 )
 
 // Hold is a lock that is held. The methods of [Lock] return it. Its methods are safe for concurrent use. A
 // nil one, as a Lock that failed returns, and the zero value are not held: Err and Unlock return
 // [ErrNotHeld], and Context returns a context that has ended with it.
-type Hold hold
+type Hold insideHold
 
-type hold = grant.Hold
+type insideHold = hold.Hold
 
-func (h *Hold) inside() *grant.Hold { return (*grant.Hold)(h) }
+func (h *Hold) inside() *hold.Hold { return (*hold.Hold)(h) }
 
 // Name returns the name of the lock, without the client's key prefix.
 func (h *Hold) Name() string { return h.inside().Name() }
@@ -72,7 +73,7 @@ func (h *Hold) Unlock(ctx context.Context) error { return h.inside().Unlock(ctx)
 // other, and Downgrade may be called again. It returns [ErrInvalid] for a hold of another lock, and for one
 // that was re-entered; [ErrLost] and [ErrNotHeld] as Unlock does. If an Unlock comes meanwhile it returns
 // [ErrReleased].
-func (h *Hold) Downgrade(ctx context.Context) error { return h.inside().Downgrade(ctx) }
+func (h *Hold) Downgrade(ctx context.Context) error { return grant.Downgrade(ctx, h.inside()) }
 
 // Detach ends the hold, and returns a text with which another process goes on with it: [Lock.Attach]. Nobody
 // has the lock in between, and the token stays. So what was locked in a web request can be unlocked by the
@@ -95,12 +96,14 @@ func (h *Hold) Downgrade(ctx context.Context) error { return h.inside().Downgrad
 //
 // Whoever has the text can have the lock: it is no secret to those who can write to Redis, and should be one
 // to others.
-func (h *Hold) Detach(ctx context.Context) (text string, err error) { return h.inside().Detach(ctx) }
+func (h *Hold) Detach(ctx context.Context) (text string, err error) {
+	return grant.Detach(ctx, h.inside())
+}
 
 // DetachFor is Detach for d, from 10 ms to 24 h, in place of the length of the lease: so long the text can be
 // attached.
 func (h *Hold) DetachFor(ctx context.Context, d time.Duration) (text string, err error) {
-	return h.inside().DetachFor(ctx, d)
+	return grant.DetachFor(ctx, h.inside(), d)
 }
 
 // Wanted returns a channel that is closed when somebody else wants the lock: another goroutine of this

@@ -17,7 +17,7 @@ import (
 	"context"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/hold"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/internal/terms"
@@ -42,7 +42,7 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Lock, error) {
 func Do(ctx context.Context, c *latchkey.Client, name string, f func(context.Context, *latchkey.Hold) error, opts ...Option) error {
 	l, err := New(c, name, opts...)
 	if err != nil {
-		return grant.NotRun(err)
+		return hold.NotRun(err)
 	}
 	return l.Do(ctx, f)
 }

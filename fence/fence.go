@@ -125,7 +125,7 @@ func newWriter(h *latchkey.Hold, keys ...string) (*writer, error) {
 	invalid := func(format string, args ...any) (*writer, error) {
 		return nil, fail.Wrap(hold.Name(), fail.Invalid(format, args...))
 	}
-	of := hold.Alone()
+	of := grant.Alone(hold)
 	if of == nil {
 		return invalid("the hold reads, or is of several servers: only that of an exclusive lock on one server has a token to fence with")
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/hold"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -123,7 +124,7 @@ func (s *Server) inside(e session.Event, inner step) {
 	if s.config.withoutRule || e.Context == nil {
 		return
 	}
-	for _, h := range grant.HoldsOf(e.Context) {
+	for _, h := range hold.HoldsOf(e.Context) {
 		if report := s.orders.note(heldKey{h.Name(), h.Token()}, inner); report != "" {
 			s.mu.Lock()
 			if !s.over {

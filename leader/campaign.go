@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/hold"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -24,7 +25,7 @@ func (l *Candidate) campaign(ctx context.Context) (*term, error) {
 		case err == nil && led.Since > 0:
 			return l.begin(hold, led.Since), nil
 		case led.Greater > 0: // Redis has lost the lock's last token, and not this one
-			session.Raise((*grant.Hold)(hold).Alone().Floor, led.Greater)
+			session.Raise(grant.Alone((*grant.Hold)(hold)).Floor, led.Greater)
 		}
 		lost := hold.Err()
 		l.giveBack(ctx, hold)
@@ -131,8 +132,8 @@ func (l *Candidate) declare(ctx context.Context, hold *latchkey.Hold) (led lua.L
 }
 
 // giveBack unlocks. It waits for the answer for a moment; without one the release goes on in the background.
-func (l *Candidate) giveBack(ctx context.Context, hold *latchkey.Hold) {
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), grant.Handover)
+func (l *Candidate) giveBack(ctx context.Context, h *latchkey.Hold) {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), hold.Handover)
 	defer cancel()
-	_ = hold.Unlock(limited) // lost, or not answered: the client logs it, and the lease runs out
+	_ = h.Unlock(limited) // lost, or not answered: the client logs it, and the lease runs out
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/hold"
 )
 
 // Hold is several locks that are held together. The methods of [Lock] return it. Its methods are safe for
@@ -167,6 +168,6 @@ func (c *holdContext) Value(key any) any {
 			return one
 		}
 	}
-	grant.Collect(key, c.hold.holds...)
+	hold.Collect(key, c.hold.holds...)
 	return c.Context.Value(key)
 }

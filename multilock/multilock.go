@@ -41,6 +41,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/hold"
 	"github.com/latchkey-go/latchkey/internal/lock"
 )
 
@@ -131,19 +132,19 @@ func (l *Lock) TryLockFor(ctx context.Context, wait time.Duration) (*Hold, error
 // Do locks, calls f with the hold's context, and unlocks, also when f panics. Its errors are those of
 // [latchkey.Lock.Do].
 func (l *Lock) Do(ctx context.Context, f func(context.Context, *Hold) error) error {
-	hold, err := l.Lock(ctx)
-	return grant.Guard(ctx, hold, err, f)
+	h, err := l.Lock(ctx)
+	return hold.Guard(ctx, h, err, f)
 }
 
 // TryDo is [Lock.Do] with [Lock.TryLock].
 func (l *Lock) TryDo(ctx context.Context, f func(context.Context, *Hold) error) error {
-	hold, err := l.TryLock(ctx)
-	return grant.Guard(ctx, hold, err, f)
+	h, err := l.TryLock(ctx)
+	return hold.Guard(ctx, h, err, f)
 }
 
 // DoFor is [Lock.Do] with [Lock.TryLockFor]: it waits for the locks for wait at most, which bounds neither f
 // nor its context.
 func (l *Lock) DoFor(ctx context.Context, wait time.Duration, f func(context.Context, *Hold) error) error {
-	hold, err := l.TryLockFor(ctx, wait)
-	return grant.Guard(ctx, hold, err, f)
+	h, err := l.TryLockFor(ctx, wait)
+	return hold.Guard(ctx, h, err, f)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/hold"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
@@ -84,12 +85,12 @@ func (b *bid[T]) under(ctx context.Context, l *latchkey.Lock, how patience, f fu
 	case b.known != nil:
 		attempt.Waits, cancel = b.waiting(ctx, b.known)
 	}
-	hold, err := (*lock.Lock)(l).Acquire(attempt) //nolint:contextcheck // it is in the attempt
+	h, err := (*lock.Lock)(l).Acquire(attempt) //nolint:contextcheck // it is in the attempt
 	cancel()
 	if err != nil {
 		b.undo(ctx)
 	}
-	return grant.Guard(ctx, hold, err, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*latchkey.Hold)(h)) })
+	return hold.Guard(ctx, h, err, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*latchkey.Hold)(h)) })
 }
 
 // take returns what the bid says of the run of a hold; nil: that must be asked for.

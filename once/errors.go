@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/hold"
 	"github.com/latchkey-go/latchkey/internal/identity"
 )
 
@@ -40,5 +41,5 @@ func failure(err error) string { return identity.Clip(err.Error(), longestText) 
 
 // notRun makes an error match ErrNotRun of the root package, as the errors of a lock's Do that never ran.
 func notRun(ctx context.Context, err error) error {
-	return grant.Guard[*grant.Hold](ctx, nil, err, nil)
+	return hold.Guard[*grant.Hold](ctx, nil, err, nil)
 }

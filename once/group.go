@@ -204,7 +204,7 @@ func (g *group) lingering(ctx context.Context) (context.Context, context.CancelF
 // follow has the next holds of a lock have greater tokens than a record has: Redis may have lost the tokens
 // of the lock.
 func follow(h *latchkey.Hold, token int64) {
-	session.Raise((*grant.Hold)(h).Alone().Floor, token)
+	session.Raise(grant.Alone((*grant.Hold)(h)).Floor, token)
 }
 
 // enter refuses what begins after the client was closed, or after its context ended.

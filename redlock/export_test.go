@@ -14,7 +14,7 @@ func Parts(h *latchkey.Hold) (n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, part := range q.parts {
-		if part != nil && part.Left() > 0 {
+		if part != nil && part.LeftAt(time.Now()) > 0 {
 			n++
 		}
 	}
@@ -22,7 +22,7 @@ func Parts(h *latchkey.Hold) (n int) {
 }
 
 // Left is for how long a hold can be trusted. Unlike the hold's own methods it ends nothing.
-func Left(h *latchkey.Hold) time.Duration { return (*grant.Hold)(h).Backing().Left() }
+func Left(h *latchkey.Hold) time.Duration { return (*grant.Hold)(h).Backing().LeftAt(time.Now()) }
 
 // First is the server that is asked first for a name, and in whose queue contenders stand.
 func First(clients []*latchkey.Client, name string) int {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/hold"
+	"github.com/latchkey-go/latchkey/internal/identity"
 	"github.com/latchkey-go/latchkey/internal/retry"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -38,18 +40,24 @@ type quorum struct {
 	came   chan struct{} // closed then; nil until somebody asks for it
 }
 
-var _ grant.Backing = (*quorum)(nil)
+var _ hold.Backing = (*quorum)(nil)
 
 // firstMend is how long a hold must last before the servers that were not asked are taken as well. Shorter
 // ones pay nothing for that.
 const firstMend = 50 * time.Millisecond
 
-// HoldName is of [grant.Backing], as are the methods that follow, and Release.
+// HoldName is of [hold.Backing], as are the methods that follow, and Release.
 func (q *quorum) HoldName() string { return q.ways.name }
 
 func (q *quorum) Token() int64 { return q.token }
 
 func (q *quorum) Sequence() int64 { return 0 }
+
+// Lose takes it from no server: users' tests of it have no door to its parts.
+func (q *quorum) Lose(context.Context, *hold.Hold, error) error { return hold.ErrSeveral }
+
+// Record is none: a circle is looked for on one server.
+func (q *quorum) Record() (identity.Held, bool) { return identity.Held{}, false }
 
 // Wanted is closed by the first that is told.
 func (q *quorum) Wanted() <-chan struct{} {
@@ -89,11 +97,11 @@ func (q *quorum) IsKey(key any) bool {
 func (q *quorum) begin(parent context.Context, began time.Time, contended bool) *grant.Hold {
 	slow := q.ways.Client().SlowHold(q.ways.name, q.logFields)
 	q.mu.Lock()
-	q.first, q.parent, q.slow = grant.NewHold(parent, q), parent, slow
+	q.first, q.parent, q.slow = hold.New(parent, q), parent, slow
 	q.holds, q.since = []*grant.Hold{q.first}, time.Now()
 	q.mend = q.since.Add(firstMend)
 	q.setEnd()
-	q.timer = time.AfterFunc(min(q.left(), firstMend), q.tick)
+	q.timer = time.AfterFunc(min(q.left(q.since), firstMend), q.tick)
 	q.mu.Unlock()
 	q.acquired(parent, began, contended)
 	return q.first
@@ -106,7 +114,7 @@ func (q *quorum) reenter(parent context.Context) *grant.Hold {
 	if q.over {
 		return nil
 	}
-	h := grant.NewHold(parent, q)
+	h := hold.New(parent, q)
 	q.holds = append(q.holds, h)
 	return h
 }
@@ -120,7 +128,8 @@ func (q *quorum) tickBefore(left time.Duration) {
 // tick sees to the end of the trust, and to missing parts.
 func (q *quorum) tick() {
 	q.mu.Lock()
-	left, now, why := q.left(), time.Now(), q.expiry()
+	now := time.Now()
+	left, why := q.left(now), q.expiry()
 	mends := !q.over && left > 0 && !now.Before(q.mend)
 	if mends {
 		q.mend = now.Add(q.ways.servers[0].Lease() / 3)
@@ -144,7 +153,7 @@ func (q *quorum) takeMissing() {
 	ctx, cancel := context.WithTimeout(context.Background(), q.ways.servers[0].Lease()/3)
 	q.mender = cancel
 	for i, p := range q.ways.servers {
-		if q.parts[i] != nil && q.parts[i].Left() > 0 || p.Queue.At.Client.Closing.Err() != nil {
+		if q.parts[i] != nil && q.parts[i].LeftAt(time.Now()) > 0 || p.Queue.At.Client.Closing.Err() != nil {
 			continue
 		}
 		p.Queue.At.Client.Go(func() { _, _ = q.take(ctx, i) }) // the next round tries again
@@ -170,7 +179,7 @@ func (q *quorum) take(ctx context.Context, i int) (adopted bool, err error) {
 func (q *quorum) adopt(i int, part *grant.Part) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.over || q.parts[i] != nil && q.parts[i].Left() > 0 { // a later round was faster
+	if q.over || q.parts[i] != nil && q.parts[i].LeftAt(time.Now()) > 0 { // a later round was faster
 		return false
 	}
 	q.parts[i] = part
@@ -232,7 +241,7 @@ func (q *quorum) settle(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", errSilent, fail.Unavailable(silent))
 	case know < q.ways.majority && interrupted:
 		return errSilent
-	case know < q.ways.majority, q.Left() <= 0:
+	case know < q.ways.majority, q.LeftAt(time.Now()) <= 0:
 		return fail.ErrNotAcquired
 	default:
 		return nil
@@ -263,12 +272,13 @@ func (q *quorum) conclude(loss error) (parts []*grant.Part, holds []*grant.Hold,
 // lose ends the holds because the majority was lost. Nothing is sent, because their code may still run, and
 // nothing is renewed any more.
 func (q *quorum) lose(reason error) {
-	parts, holds, first := q.conclude(grant.LossOf(reason))
+	loss := hold.LossOf(reason)
+	parts, holds, first := q.conclude(loss)
 	if !first {
 		return
 	}
 	for _, h := range holds {
-		h.End(reason)
+		h.End(loss)
 	}
 	drop := func() {
 		for _, part := range parts {

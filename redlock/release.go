@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/hold"
 	"github.com/latchkey-go/latchkey/internal/lease"
 )
 
@@ -16,7 +17,7 @@ import (
 // It does so also when clients were closed. It waits for the answers for a moment only.
 func (q *quorum) undo() {
 	released := releaseAll(context.Background(), q.parts, grant.Quietly)
-	moment := time.NewTimer(grant.Handover)
+	moment := time.NewTimer(hold.Handover)
 	defer moment.Stop()
 	for range cap(released) {
 		select {
@@ -39,7 +40,7 @@ func releaseAll(ctx context.Context, parts []*grant.Part, how grant.Voice) chan 
 }
 
 // Release ends a hold. The last one releases all parts.
-func (q *quorum) Release(ctx context.Context, h *grant.Hold) error {
+func (q *quorum) Release(ctx context.Context, h *grant.Hold, _ time.Time) error {
 	q.mu.Lock()
 	q.holds = slices.DeleteFunc(q.holds, func(other *grant.Hold) bool { return other == h })
 	last, loss, parts := len(q.holds) == 0, q.loss, slices.Clone(q.parts)
@@ -96,14 +97,14 @@ func (q *quorum) await(ctx context.Context, parts []*grant.Part) error {
 			return nil
 		}
 		if enough == nil && free >= q.ways.majority && ours >= q.ways.majority {
-			t := time.NewTimer(grant.Handover)
+			t := time.NewTimer(hold.Handover)
 			defer t.Stop()
 			enough = t.C
 		}
 	}
 	switch {
 	case ours < q.ways.majority: // so the servers say, although it was trusted
-		return fmt.Errorf("%w: %w", fail.ErrLost, grant.ErrNotOurs)
+		return fmt.Errorf("%w: %w", fail.ErrLost, hold.ErrNotOurs)
 	case free >= q.ways.majority:
 		return nil
 	default:
@@ -134,7 +135,7 @@ func (q *quorum) releaseLate(ctx context.Context) error {
 func (q *quorum) voice() grant.Voice {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if part := q.parts[q.ways.order()[0]]; part != nil && part.Left() > 0 {
+	if part := q.parts[q.ways.order()[0]]; part != nil && part.LeftAt(time.Now()) > 0 {
 		return grant.Quietly
 	}
 	return grant.Aloud

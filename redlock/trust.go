@@ -17,8 +17,8 @@ import (
 func drift(lease time.Duration) time.Duration { return lease/100 + 2*time.Millisecond }
 
 // trust is for how long a part counts; 0 or less when its lease is over, or may be.
-func trust(p *grant.Part) time.Duration {
-	left := p.Left()
+func trust(p *grant.Part, moment time.Time) time.Duration {
+	left := p.LeftAt(moment)
 	if left <= 0 {
 		return left
 	}
@@ -40,18 +40,18 @@ func (q *quorum) ofMajority(of func(*grant.Part) time.Duration) time.Duration {
 	return all[len(all)-q.ways.majority]
 }
 
-// Left is until the trust of a majority ends.
-func (q *quorum) Left() time.Duration {
+// LeftAt is until the trust of a majority ends.
+func (q *quorum) LeftAt(moment time.Time) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.left()
+	return q.left(moment)
 }
 
-// left is Left with the mutex held.
-func (q *quorum) left() time.Duration {
-	left := q.ofMajority(trust)
+// left is LeftAt with the mutex held.
+func (q *quorum) left(moment time.Time) time.Duration {
+	left := q.ofMajority(func(p *grant.Part) time.Duration { return trust(p, moment) })
 	if !q.end.IsZero() {
-		left = min(left, time.Until(q.end))
+		left = min(left, q.end.Sub(moment))
 	}
 	return left
 }
@@ -87,9 +87,9 @@ func (q *quorum) expiry() error {
 	if !q.end.IsZero() && time.Until(q.end) <= drift(q.ways.servers[0].Lease())+lease.Margin {
 		return lease.ErrEnded
 	}
-	closed, trusted := q.countClosed()-q.closed, 0
+	now, closed, trusted := time.Now(), q.countClosed()-q.closed, 0
 	for _, part := range q.parts {
-		if part != nil && trust(part) > 0 {
+		if part != nil && trust(part, now) > 0 {
 			trusted++
 		}
 	}
@@ -102,7 +102,7 @@ func (q *quorum) expiry() error {
 // countClosed is how many parts were lost because their clients were closed. The mutex is held.
 func (q *quorum) countClosed() (n int) {
 	for _, part := range q.parts {
-		if part != nil && part.Left() <= 0 && errors.Is(part.Expiry(), fail.ErrClosed) {
+		if part != nil && part.LeftAt(time.Now()) <= 0 && errors.Is(part.Expiry(), fail.ErrClosed) {
 			n++
 		}
 	}
@@ -112,7 +112,7 @@ func (q *quorum) countClosed() (n int) {
 // partLost is told that a part was lost: perhaps the majority was lost with it.
 func (q *quorum) partLost(reason error) {
 	q.mu.Lock()
-	left := q.left()
+	left := q.left(time.Now())
 	if left > 0 && q.first != nil && !q.over { // it goes on, and perhaps not for as long as with that part
 		q.closed = q.countClosed()
 		q.tickBefore(left)

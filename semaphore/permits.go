@@ -5,23 +5,24 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/hold"
 )
 
 // Permits are the permits that one request holds. The Acquire methods return them. Its methods are safe
 // for concurrent use. A nil Permits, as an Acquire that failed returns, and the zero value are not held:
 // Err and Release return ErrNotHeld, and Context returns one that has ended with it.
-type Permits hold
+type Permits insideHold
 
-type hold = grant.Hold
+type insideHold = hold.Hold
 
-func (p *Permits) inside() *grant.Hold { return (*grant.Hold)(p) }
+func (p *Permits) inside() *hold.Hold { return (*hold.Hold)(p) }
 
 // Name returns the name of the semaphore, without the client's key prefix.
 func (p *Permits) Name() string { return p.inside().Name() }
 
 // Count returns how many permits are held: what was acquired, less what [Permits.ReleaseN] has given back. It
 // does not change when the hold ends.
-func (p *Permits) Count() int { return p.inside().Permits() }
+func (p *Permits) Count() int { return grant.Permits(p.inside()) }
 
 // Context returns a context that is derived from that of the Acquire, and ends with the hold. Its cause is
 // ErrLost when the lease can no longer be trusted, ErrReleased after Release, ErrClosed when the client was
@@ -57,17 +58,19 @@ func (p *Permits) Release(ctx context.Context) error { return p.inside().Unlock(
 // ReleaseN gives back n of the permits, as Release does, and keeps the others. When n is all of them it is
 // Release. It returns ErrInvalid, and changes nothing, when n is less than 1 or more than are held. Calls
 // on the same permits wait for each other.
-func (p *Permits) ReleaseN(ctx context.Context, n int) error { return p.inside().ReleaseN(ctx, n) }
+func (p *Permits) ReleaseN(ctx context.Context, n int) error {
+	return grant.ReleaseN(ctx, p.inside(), n)
+}
 
 // Detach ends the hold, and returns a text with which another process goes on with it: see
 // [latchkey.Hold.Detach] and [Semaphore.Attach]. A ReleaseN that is under way is waited for.
 func (p *Permits) Detach(ctx context.Context) (text string, err error) {
-	return p.inside().Detach(ctx)
+	return grant.Detach(ctx, p.inside())
 }
 
 // DetachFor is Detach with another time in which the text can be attached: see [latchkey.Hold.DetachFor].
 func (p *Permits) DetachFor(ctx context.Context, d time.Duration) (text string, err error) {
-	return p.inside().DetachFor(ctx, d)
+	return grant.DetachFor(ctx, p.inside(), d)
 }
 
 // Held reports whether the permits are held at this instant, by the clock.

@@ -68,6 +68,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/hold"
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
@@ -160,14 +161,14 @@ func (s *Semaphore) TryAcquireFor(ctx context.Context, n int, wait time.Duration
 // runs out, which is logged.
 func (s *Semaphore) Do(ctx context.Context, n int, f func(context.Context, *Permits) error) error {
 	p, err := s.Acquire(ctx, n)
-	return grant.Guard(ctx, p.inside(), err, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Permits)(h)) })
+	return hold.Guard(ctx, p.inside(), err, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Permits)(h)) })
 }
 
 // DoFor is [Semaphore.Do] with [Semaphore.TryAcquireFor]: it waits for the permits for wait at most, which
 // bounds neither f nor its context.
 func (s *Semaphore) DoFor(ctx context.Context, n int, wait time.Duration, f func(context.Context, *Permits) error) error {
 	p, err := s.TryAcquireFor(ctx, n, wait)
-	return grant.Guard(ctx, p.inside(), err, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Permits)(h)) })
+	return hold.Guard(ctx, p.inside(), err, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Permits)(h)) })
 }
 
 // Do is [Semaphore.Do] of the semaphore of a name, for names that are made for one use, as of a tenant. An
@@ -175,7 +176,7 @@ func (s *Semaphore) DoFor(ctx context.Context, n int, wait time.Duration, f func
 func Do(ctx context.Context, c *latchkey.Client, name string, n int, f func(context.Context, *Permits) error, opts ...Option) error {
 	s, err := New(c, name, opts...)
 	if err != nil {
-		return grant.NotRun(err)
+		return hold.NotRun(err)
 	}
 	return s.Do(ctx, n, f)
 }

@@ -76,7 +76,7 @@ func (p *Primitive) Acquire(a Attempt) (*Hold, error) {
 	if err != nil {
 		return nil, p.attempted(&c, err)
 	}
-	hold.acquired(c.began, c.finishContention())
+	acquired(hold, c.began, c.finishContention())
 	return hold, nil
 }
 
@@ -167,13 +167,13 @@ func (p *Primitive) enterLine(c *contender) (gift, error) {
 		if g.hold == nil {
 			return g, err
 		}
-		u := g.hold.turn()
+		u := turnOf(g.hold)
 		u.had.Store(true)
 		if u.tenure.item.Left() > 0 {
 			return g, err
 		}
 		u.had.Store(false)
-		g.hold.look()
+		g.hold.Look()
 		u.undo()
 	}
 }
@@ -267,7 +267,7 @@ func (p *Primitive) Reenter(parent context.Context) (*Hold, error) {
 	if !ok || !p.Queue.kind.Exclusive || p.Queue.At.Client.Closing.Err() != nil || parent.Err() != nil || !outer.Held() {
 		return nil, nil //nolint:nilnil,nilerr // there is nothing to re-enter, which is no error
 	}
-	hold, err := outer.turn().reenter(parent, p)
+	hold, err := turnOf(outer).reenter(parent, p)
 	if err != nil {
 		return nil, fail.Wrap(p.Name, err)
 	}

@@ -64,7 +64,7 @@ func AcquireTogether(a Attempt, ps []*Primitive, all bool) (holds []*Hold, next 
 	holds = holdPrefix(a.Parent, ps, tenures, errs)
 	session.HookOrUndo(func() {
 		for _, h := range holds {
-			h.acquired(began, false)
+			acquired(h, began, false)
 		}
 	}, func() { GiveBack(holds) })
 	if len(holds) > 0 {

@@ -23,19 +23,6 @@ func (p *Primitive) awaitWatched(c *contender) (*Hold, error) {
 	return p.await(c)
 }
 
-// record is what others may know of a hold. It reports false for one that is no lock's, or has ended.
-func (h *Hold) record() (identity.Held, bool) {
-	u := h.turn()
-	if u == nil || h.Err() != nil {
-		return identity.Held{}, false
-	}
-	q := u.tenure.queue
-	if !q.kind.Exclusive && !q.kind.isSharable() {
-		return identity.Held{}, false
-	}
-	return identity.Held{Key: identity.Name(q.At.Keys.Name()), Owner: identity.OwnerOf(u.tenure.waiter.Owner)}, true
-}
-
 // TellLine is of [session.Queue]. When a goroutine came to the line is not known: it is told since it was
 // first looked at.
 func (q *Queue) TellLine(now time.Time) (line []records.Telling) {

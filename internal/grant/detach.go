@@ -71,30 +71,30 @@ func (p *Primitive) attachable(text string) (owner string, err error) {
 
 // Detach ends the hold, and leaves what it holds to the process that attaches the text that it returns, for as long as
 // a lease. There is a text also when the error matches ErrUnknownOutcome: it may be of use.
-func (h *Hold) Detach(ctx context.Context) (text string, err error) {
-	if h.none() {
+func Detach(ctx context.Context, h *Hold) (text string, err error) {
+	if h.None() {
 		return "", h.Err()
 	}
-	u := h.turn()
+	u := turnOf(h)
 	if u == nil {
-		return h.DetachFor(ctx, 0) // which says so
+		return DetachFor(ctx, h, 0) // which says so
 	}
-	return h.DetachFor(ctx, u.tenure.terms.Lease)
+	return DetachFor(ctx, h, u.tenure.terms.Lease)
 }
 
 // DetachFor is Detach for another time.
-func (h *Hold) DetachFor(ctx context.Context, d time.Duration) (text string, err error) {
-	if h.none() {
+func DetachFor(ctx context.Context, h *Hold, d time.Duration) (text string, err error) {
+	if h.None() {
 		return "", h.Err()
 	}
-	if text, err = h.detach(ctx, d); err != nil {
-		err = fail.Wrap(h.backing.HoldName(), err)
+	if text, err = detach(ctx, h, d); err != nil {
+		err = fail.Wrap(h.Name(), err)
 	}
 	return text, err
 }
 
-func (h *Hold) detach(ctx context.Context, d time.Duration) (string, error) {
-	u := h.turn()
+func detach(ctx context.Context, h *Hold, d time.Duration) (string, error) {
+	u := turnOf(h)
 	if u == nil {
 		return "", fail.Invalid("what is held on several servers cannot be detached")
 	}
@@ -114,7 +114,7 @@ func (h *Hold) detach(ctx context.Context, d time.Duration) (string, error) {
 	if err := u.beginDetach(h); err != nil {
 		return "", err
 	}
-	if !h.conclude(time.Now()) {
+	if !h.Conclude(time.Now()) {
 		return "", fail.ErrNotHeld
 	}
 	if loss := u.detached(h); loss != nil {
@@ -137,17 +137,17 @@ func (h *Hold) detach(ctx context.Context, d time.Duration) (string, error) {
 // beginDetach returns an error unless h is all that holds in its tenure. From now on no goroutine joins it.
 func (u *turn) beginDetach(h *Hold) error {
 	t := u.tenure
-	h.look() // without the mutex
+	h.Look() // without the mutex
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
 	switch {
-	case h.isUnlocked(), u.gave > 0:
+	case h.IsUnlocked(), u.gave > 0:
 		return fail.ErrNotHeld
 	case t.loss != nil:
 		return nil // and Unlock says so
 	case !t.shared && t.weak > 0:
 		return fail.Invalid("a downgrade of it was not answered, so that others may read: downgrade again, or unlock")
-	case u.last != h || h.before != nil:
+	case u.last != h || h.Before() != nil:
 		return fail.Invalid("it was re-entered, and all its holds would end")
 	case t.turn != u || u.next != nil:
 		return fail.Invalid("others of this process hold it together with this one")
@@ -203,7 +203,7 @@ func (p *Primitive) Attach(ctx context.Context, text string) (*Hold, error) {
 	}
 	// What the client that detached has sent with the token, as a Set of package fence, is known by its numbers.
 	p.Queue.At.Client.IDs.Follow(lua.NumberOf(owner))
-	hold.acquired(c.began, false)
+	acquired(hold, c.began, false)
 	return hold, nil
 }
 

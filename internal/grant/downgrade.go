@@ -9,20 +9,20 @@ import (
 )
 
 // Downgrade has the hold go on together with others of its half and kind.
-func (h *Hold) Downgrade(ctx context.Context) error {
-	if h.none() {
+func Downgrade(ctx context.Context, h *Hold) error {
+	if h.None() {
 		return h.Err()
 	}
-	u := h.turn()
+	u := turnOf(h)
 	if u == nil || u.tenure.queue.kind.Downgrader == nil {
 		return fail.Wrap(h.Name(), fail.Invalid("only a write hold of a read-write lock can be downgraded"))
 	}
 	t := u.tenure
 	commands := t.queue.kind.Downgrader(t.queue)
-	h.look()
+	h.Look()
 	t.parting.Lock() // one after the other
 	defer t.parting.Unlock()
-	done, err := h.beginDowngrade()
+	done, err := beginDowngrade(h)
 	if err != nil {
 		return fail.Wrap(t.name, err)
 	}
@@ -66,19 +66,19 @@ func (h *Hold) Downgrade(ctx context.Context) error {
 // beginDowngrade returns an error if the hold cannot be downgraded, and done if it is shared already.
 // Otherwise it marks the tenure as weak: others may share it from the moment when the command is sent, also
 // if no answer comes. So no caller re-enters it to write, and the next in line competes in Redis.
-func (h *Hold) beginDowngrade() (done bool, err error) {
-	t := h.turn().tenure
-	over := h.isUnlocked()
+func beginDowngrade(h *Hold) (done bool, err error) {
+	t := turnOf(h).tenure
+	over := h.IsUnlocked()
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
 	switch {
-	case over || h.turn().last == nil:
+	case over || turnOf(h).last == nil:
 		return false, fail.ErrNotHeld
 	case t.loss != nil:
 		return false, t.loss
 	case t.shared:
 		return true, nil
-	case h.turn().last != h || h.before != nil:
+	case turnOf(h).last != h || h.Before() != nil:
 		return false, fail.Invalid("the write hold was re-entered: unlock the others first")
 	}
 	t.weak++

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/hold"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -41,7 +42,7 @@ func unlockTogether(ctx context.Context, holds []*Hold, unheard bool) []error {
 	for i, h := range holds {
 		l := &all[i]
 		l.hold, l.unheard = h, unheard
-		switch u := h.turn(); {
+		switch u := turnOf(h); {
 		case u == nil:
 			others = append(others, l)
 		case l.begin(ctx) && u.tenure.fits():
@@ -73,7 +74,7 @@ func unlockTogether(ctx context.Context, holds []*Hold, unheard bool) []error {
 // GiveBack unlocks holds that their caller does not get. It waits for the answers for a moment: a server that does not
 // answer must not hold up a caller whose time is over. What fails then has lost its lease, and is logged.
 func GiveBack(holds []*Hold) {
-	ctx, cancel := context.WithTimeout(context.Background(), Handover)
+	ctx, cancel := context.WithTimeout(context.Background(), hold.Handover)
 	defer cancel()
 	unlockTogether(ctx, holds, true)
 }
@@ -81,11 +82,11 @@ func GiveBack(holds []*Hold) {
 // begin ends the hold's context. It reports whether the tenure must be released in Redis.
 func (l *leaving) begin(ctx context.Context) bool {
 	now := time.Now()
-	if !l.hold.conclude(now) {
+	if !l.hold.Conclude(now) {
 		l.err = fail.ErrNotHeld
 		return false
 	}
-	u := l.hold.turn()
+	u := turnOf(l.hold)
 	over, err := u.conclude(ctx, l.hold, now)
 	if !over {
 		over, err = u.tenure.stopRenewals(ctx, u)
@@ -168,7 +169,7 @@ func (l *leaving) answered(owned bool) {
 	r := l.release
 	r.turn.tenure.finish()
 	if !owned { // rule 9: nothing was sent before
-		l.err = fmt.Errorf("%w: %w", fail.ErrLost, ErrNotOurs)
+		l.err = fmt.Errorf("%w: %w", fail.ErrLost, hold.ErrNotOurs)
 		return
 	}
 	r.turn.released()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/hold"
 	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
@@ -75,20 +76,20 @@ func TestDoSaysWhetherItRan(t *testing.T) {
 			short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
 			inner := other(short, never)
-			require.ErrorIs(t, inner, grant.ErrNotRun)
+			require.ErrorIs(t, inner, hold.ErrNotRun)
 			require.ErrorIs(t, inner, context.DeadlineExceeded)
 			require.NotErrorIs(t, inner, fail.ErrLost)
 			return inner
 		})
 		require.ErrorIs(t, err, context.DeadlineExceeded, "it is what f returned")
-		require.NotErrorIs(t, err, grant.ErrNotRun, "but that is about another Do: f ran")
+		require.NotErrorIs(t, err, hold.ErrNotRun, "but that is about another Do: f ran")
 		require.NoError(t, do(t.Context(), func(ctx context.Context, h *grant.Hold) error { return h.Unlock(ctx) }), "early is no error")
 
 		s.Stop(t)
 		short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		err = do(short, never)
-		require.ErrorIs(t, err, grant.ErrNotRun)
+		require.ErrorIs(t, err, hold.ErrNotRun)
 		s.Continue(t)
 	})
 }

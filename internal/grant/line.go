@@ -119,7 +119,7 @@ func (q *Queue) withdraw(l *line, p *place, ended context.Context) (gift, error)
 		switch g = <-p.came; {
 		case g.none != nil || g.permit:
 		case g.hold != nil:
-			g.hold.turn().undo()
+			turnOf(g.hold).undo()
 		case !q.pass(l, g.left):
 			g.left.discard()
 		}

@@ -41,7 +41,7 @@ func TestGivenToWhoWantsIt(t *testing.T) {
 		give := func(permits int) bool {
 			defer synctest.Wait()
 			h := r.permits(permits)
-			return h.turn().tenure.giveNow()
+			return turnOf(h).tenure.giveNow()
 		}
 		enter("1", 1)
 		enter("2", 7)
@@ -101,7 +101,7 @@ func TestGivenIsNotLost(t *testing.T) {
 						case g.hold != nil:
 							got.Add(1)
 							time.Sleep(stay)
-							g.hold.turn().undo()
+							turnOf(g.hold).undo()
 						default:
 							if inside.Add(1) != 1 {
 								t.Error("two have the turn")
@@ -110,7 +110,7 @@ func TestGivenIsNotLost(t *testing.T) {
 							inside.Add(-1)
 							h := r.permits(1)
 							r.Queue.pass(&r.Queue.alone.line, nil)
-							h.turn().undo()
+							turnOf(h).undo()
 						}
 					}
 				})

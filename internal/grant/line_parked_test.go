@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey/internal/hold"
 	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
@@ -23,7 +24,7 @@ func TestOfferedIsNoHold(t *testing.T) {
 	_, err := r.enter(t.Context(), 1)
 	require.NoError(t, err)
 	h := r.held(100)
-	x := h.turn().tenure
+	x := turnOf(h).tenure
 	other := *r.Primitive
 	other.terms.Lease = time.Minute // so the turn cannot go on as it is
 	came := make(chan gift, 1)
@@ -35,7 +36,7 @@ func TestOfferedIsNoHold(t *testing.T) {
 		runtime.Gosched()
 	}
 	require.Equal(t, r.Name, x.HeldName())
-	h.turn().undo()
+	turnOf(h).undo()
 	require.Same(t, x, (<-came).left)
 	require.Equal(t, wait.Offered, x.state())
 	require.Empty(t, x.HeldName())
@@ -54,17 +55,17 @@ func TestParked(t *testing.T) {
 	_, err := r.enter(t.Context(), 1)
 	require.NoError(t, err)
 	h := r.held(100)
-	one := h.turn().tenure
-	h.turn().undo()
+	one := turnOf(h).tenure
+	turnOf(h).undo()
 	require.Same(t, one, r.Queue.alone.line.parked)
 	g, err := r.enter(t.Context(), 1)
 	require.NoError(t, err)
-	require.Same(t, one, g.hold.turn().tenure)
+	require.Same(t, one, turnOf(g.hold).tenure)
 	require.Nil(t, r.Queue.alone.line.parked)
-	g.hold.turn().undo()
+	turnOf(g.hold).undo()
 	g, ok = r.takeParked(t.Context())
 	require.True(t, ok)
-	require.Same(t, one, g.hold.turn().tenure)
+	require.Same(t, one, turnOf(g.hold).tenure)
 	_, ok = r.takeParked(t.Context())
 	require.False(t, ok)
 
@@ -72,7 +73,7 @@ func TestParked(t *testing.T) {
 	two.stay.span, two.handOffs.reserved = time.Minute, 1
 	two.waiter.Demand.Lingers = true
 	require.False(t, two.stepDownLocked(), "somebody else has the turn")
-	g.hold.turn().undo()
+	turnOf(g.hold).undo()
 	require.False(t, two.stepDownLocked(), "another one is parked")
 	require.False(t, two.unparkLocked())
 	require.True(t, one.unparkLocked())
@@ -128,7 +129,7 @@ func TestParkedAtOnce(t *testing.T) {
 					g.hold = r.held(100)
 				}
 				inside.Add(-1)
-				g.hold.turn().undo()
+				turnOf(g.hold).undo()
 			}
 		})
 	}
@@ -151,9 +152,9 @@ func TestOfferedAfterParking(t *testing.T) {
 	_, err := r.enter(t.Context(), 1)
 	require.NoError(t, err)
 	h := r.held(100)
-	x := h.turn().tenure
+	x := turnOf(h).tenure
 	require.Equal(t, r.Name, x.HeldName())
-	h.turn().undo()
+	turnOf(h).undo()
 	require.Empty(t, x.HeldName())
 	other := *r.Primitive
 	other.terms.Lease = time.Minute
@@ -163,7 +164,7 @@ func TestOfferedAfterParking(t *testing.T) {
 	require.Equal(t, wait.Offered, x.state())
 	require.Empty(t, x.HeldName())
 	require.True(t, r.Queue.Lingers(x.waiter.Owner))
-	require.True(t, r.Queue.At.Client.Keeper.Lose(&x.item, errForced))
+	require.True(t, r.Queue.At.Client.Keeper.Lose(&x.item, hold.ErrForced))
 	require.Empty(t, log.String())
 	require.Equal(t, wait.Over, x.state())
 }

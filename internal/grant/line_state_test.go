@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/hold"
 	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/records"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -111,12 +112,12 @@ func TestLineInOrder(t *testing.T) {
 					return
 				}
 				order = append(order, n)
-				g.hold.turn().undo()
+				turnOf(g.hold).undo()
 			}()
 			synctest.Wait()
 		}
 		require.Equal(t, 10, r.InLine())
-		h.turn().undo()
+		turnOf(h).undo()
 		synctest.Wait()
 		require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, order)
 		require.True(t, r.over())
@@ -157,7 +158,7 @@ func TestLineLosesNothing(t *testing.T) {
 						}
 						time.Sleep(stay)
 						inside.Add(-1)
-						g.hold.turn().undo()
+						turnOf(g.hold).undo()
 					}
 				})
 			}
@@ -280,10 +281,10 @@ func TestHoldThatIsOverBeforeItsGoroutineRuns(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		r.Queue.At.Client.Keeper.Remove(&h.turn().tenure.item) // nobody tells it that the lease is over
+		r.Queue.At.Client.Keeper.Remove(&turnOf(h).tenure.item) // nobody tells it that the lease is over
 		r.Queue.mu.Lock()
 		p := r.Queue.alone.line.first
-		hold := h.turn().tenure.next(&p.wish, time.Now())
+		hold := turnOf(h).tenure.next(&p.wish, time.Now())
 		require.NotNil(t, hold)
 		r.Queue.alone.line.remove(p)
 		r.Queue.mu.Unlock()
@@ -308,11 +309,11 @@ func TestNobodyHearsOfAHoldThatNobodyGot(t *testing.T) {
 			r.Queue.mu.Lock()
 			p := l.append(wish{primitive: r.Primitive, parent: context.Background(), permits: 1})
 			r.Queue.mu.Unlock()
-			h.turn().undo()
+			turnOf(h).undo()
 			g := <-p.came
 			require.NotNil(t, g.hold)
-			g.hold.turn().had.Store(got)
-			lose := func() { r.Queue.At.Client.Keeper.Lose(&h.turn().tenure.item, errForced) }
+			turnOf(g.hold).had.Store(got)
+			lose := func() { r.Queue.At.Client.Keeper.Lose(&turnOf(h).tenure.item, hold.ErrForced) }
 			if got {
 				require.Panics(t, lose)
 			} else {

@@ -72,7 +72,7 @@ func (p *Primitive) takeParked(parent context.Context) (gift, bool) {
 	w := wish{primitive: p, parent: parent}
 	g := w.givenTurn(q.alone.line.take(), time.Now())
 	if g.hold != nil {
-		g.hold.turn().had.Store(true)
+		turnOf(g.hold).had.Store(true)
 	}
 	return g, true
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // turnOf returns a tenure that is held, may linger, and has the turn of the line.
-func turnOf(t *testing.T, closing context.Context) *tenure {
+func tenureOf(t *testing.T, closing context.Context) *tenure {
 	t.Helper()
 	q := &Queue{At: session.Target{Client: &session.Client{Closing: closing}}}
 	x := heldTenure(t, q)
@@ -55,7 +55,7 @@ func TestWantBeforeParking(t *testing.T) {
 		{"closing", func(*tenure) { beginClosing() }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			x := turnOf(t, closing)
+			x := tenureOf(t, closing)
 			c.end(x)
 			require.Equal(t, c.stays, x.stepDownLocked())
 			require.Equal(t, c.stays, x.state() == wait.Parked)
@@ -69,7 +69,7 @@ func TestWantBeforeParking(t *testing.T) {
 // Rule 40.
 func TestWantWhileParking(t *testing.T) {
 	for range 4_000 {
-		x := turnOf(t, t.Context())
+		x := tenureOf(t, t.Context())
 		var came atomic.Int32
 		together := func() {
 			for came.Add(1); came.Load() < 2; {
@@ -98,7 +98,7 @@ func TestWantWhileParking(t *testing.T) {
 // Rule 40.
 func TestNothingIsParkedWithoutTokens(t *testing.T) {
 	for reserved, parks := range []bool{false, true} {
-		x := turnOf(t, t.Context())
+		x := tenureOf(t, t.Context())
 		x.handOffs.reserved = int64(reserved)
 		require.Equal(t, parks, x.stepDownLocked())
 		require.Equal(t, parks, x.state() == wait.Parked)

@@ -2,13 +2,10 @@ package grant
 
 import (
 	"errors"
-	"fmt"
 
-	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/hold"
 	"github.com/latchkey-go/latchkey/internal/lease"
 )
-
-var errForced = errors.New("taken away by ForceUnlock or Delete")
 
 // revoke records that Redis took back every grant up to this token. A hold with such a token is lost now; one
 // that is still in flight is lost on arrival.
@@ -29,7 +26,7 @@ func (t *tenure) revoke(token int64, why error) {
 func (t *tenure) Lost(reason error) {
 	t.queue.mu.Lock()
 	first := t.owns() // else a release found out before
-	t.loss = LossOf(reason)
+	t.loss = hold.LossOf(reason)
 	var turns []*turn
 	between := t.turn == nil
 	for u := t.turn; u != nil; u = u.next {
@@ -37,8 +34,8 @@ func (t *tenure) Lost(reason error) {
 		if u.had.Load() { // else no hook has heard of it
 			turns = append(turns, u)
 		}
-		for h := u.last; h != nil; h = h.before {
-			h.end(t.loss)
+		for h := u.last; h != nil; h = h.Before() {
+			h.End(t.loss)
 		}
 	}
 	spare, token := t.stay.spare, t.handOffs.token
@@ -61,15 +58,15 @@ func (t *tenure) Lost(reason error) {
 	}
 	t.queue.mu.Unlock()
 	// A hold may hear that it was taken away, or find out: the message may be lost, or sent before its inbox is heard.
-	forced := errors.Is(reason, errForced)
+	forced := errors.Is(reason, hold.ErrForced)
 	if first && !spare && (forced || t.partOf == nil && errors.Is(reason, lease.ErrGone)) {
 		t.queue.At.Client.Go(func() { t.queue.At.Client.Records.LogForced(&t.queue.At, t.name, token, t.first.moment) })
 	}
 	if first && between { // else the last Unlock does it
-		t.releaseLost(LossOf(reason), nil)
+		t.releaseLost(hold.LossOf(reason), nil)
 	}
 	if first && t.partOf != nil {
-		t.partOf.lost(LossOf(reason))
+		t.partOf.lost(hold.LossOf(reason))
 	}
 }
 
@@ -79,18 +76,5 @@ func (t *tenure) lossOf(h *Hold) error {
 	if t.loss != nil {
 		return t.loss
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if errors.Is(h.cause, fail.ErrReleased) {
-		return nil
-	}
-	return h.cause
-}
-
-// LossOf is the error of a hold that was lost for this reason, or whose client was closed.
-func LossOf(reason error) error {
-	if errors.Is(reason, fail.ErrClosed) {
-		return fail.ErrClosed
-	}
-	return fmt.Errorf("%w: %w", fail.ErrLost, reason)
+	return h.Loss()
 }

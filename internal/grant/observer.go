@@ -34,15 +34,15 @@ func (p *Primitive) begins() (now time.Time) {
 }
 
 // acquired calls the hook of a hold that begins. If the hook panics, the hold is released: its caller does not get it.
-func (h *Hold) acquired(began time.Time, contended bool) {
-	u := h.turn()
+func acquired(h *Hold, began time.Time, contended bool) {
+	u := turnOf(h)
 	t := u.tenure
 	u.slowHold()
 	hook := t.queue.At.Client.Options.Observer.Acquired
 	if hook == nil {
 		return
 	}
-	e := t.queue.At.NewEvent(h.parent, t.name)
+	e := t.queue.At.NewEvent(h.Parent(), t.name)
 	e.Token, e.Permits, e.Waited, e.Contended = u.token, t.Weight(), time.Since(began), contended
 	session.HookOrUndo(func() { hook(e) }, func() { t.queue.At.Go(func() { _ = h.Unlock(context.Background()) }) })
 }
@@ -50,7 +50,7 @@ func (h *Hold) acquired(began time.Time, contended bool) {
 // released calls the hook of a turn that has ended well.
 func (u *turn) released() {
 	if t, o := u.tenure, &u.tenure.queue.At.Client.Options.Observer; o.Released != nil && t.partOf == nil {
-		e := t.queue.At.NewEvent(u.first.parent, t.name)
+		e := t.queue.At.NewEvent(u.first.Parent(), t.name)
 		e.Token, e.Permits, e.Held = u.token, t.Weight(), time.Since(u.moment)
 		o.Released(e)
 	}
@@ -59,7 +59,7 @@ func (u *turn) released() {
 // lost calls the hook of a tenure that is lost. Its last turn was u.
 func (u *turn) lost(token int64, reason error) {
 	if t, o := u.tenure, &u.tenure.queue.At.Client.Options.Observer; o.Lost != nil {
-		e := t.queue.At.NewEvent(u.first.parent, t.name)
+		e := t.queue.At.NewEvent(u.first.Parent(), t.name)
 		e.Token, e.Permits, e.Held, e.Err = token, t.Weight(), time.Since(u.moment), reason
 		o.Lost(e)
 	}

@@ -30,19 +30,19 @@ func TestOutrun(t *testing.T) {
 		h := r.granted(100, 50)
 		for _, token := range []int64{101, 102} {
 			came := r.waits(t)
-			h.turn().undo()
+			turnOf(h).undo()
 			h = (<-came).hold
 			require.Equal(t, token, h.Token())
 		}
 		for _, token := range []int64{99, 100, 101, 102} {
 			require.Nil(t, r.granted(token, 50), token)
-			require.Same(t, h.turn().tenure, r.Queue.holder())
+			require.Same(t, turnOf(h).tenure, r.Queue.holder())
 		}
 		newer := r.granted(103, 50)
 		require.Equal(t, int64(103), newer.Token())
 		require.False(t, h.Held(), "one of the two was lost, and that one has the smaller token")
 		require.True(t, newer.Held())
-		newer.turn().undo()
+		turnOf(newer).undo()
 	})
 }
 
@@ -58,10 +58,10 @@ func TestOutrunHandsOnNoMore(t *testing.T) {
 		r.Queue.mu.Lock()
 		r.Queue.alone.given = 120 // as if another one began in this instant
 		r.Queue.mu.Unlock()
-		old.turn().undo()
+		turnOf(old).undo()
 		g := <-came
 		require.Nil(t, g.hold)
-		require.Same(t, old.turn().tenure, g.left, "it is offered, and Redis says that it is over")
+		require.Same(t, turnOf(old).tenure, g.left, "it is offered, and Redis says that it is over")
 		require.True(t, g.left.giveBack())
 		require.False(t, r.Queue.pass(&r.Queue.alone.line, nil))
 	})

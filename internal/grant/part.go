@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/hold"
 	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -56,25 +57,25 @@ func (p *Part) WhenWanted(f func()) { p.hold.WhenWanted(f) }
 // Token is the server's token.
 func (p *Part) Token() int64 { return p.hold.Token() }
 
-// Left is for how long it can be trusted; 0 or less when it is over.
-func (p *Part) Left() time.Duration { return p.hold.backing.Left() }
+// LeftAt is for how long its lease can be trusted at a moment; 0 or less when it is over.
+func (p *Part) LeftAt(moment time.Time) time.Duration { return p.hold.Backing().LeftAt(moment) }
 
 // Granted is for how long its lease was granted: that by message is shorter than the next ones.
 func (p *Part) Granted() time.Duration {
-	t := p.hold.turn().tenure
+	t := turnOf(p.hold).tenure
 	return t.queue.At.Client.Keeper.Granted(&t.item)
 }
 
 // Expiry is the reason of a loss when the trust is over that there is now.
-func (p *Part) Expiry() error { return p.hold.turn().tenure.item.Expiry() }
+func (p *Part) Expiry() error { return turnOf(p.hold).tenure.item.Expiry() }
 
 // End is when it ends however often it is renewed; zero: never.
-func (p *Part) End() time.Time { return p.hold.turn().tenure.item.End }
+func (p *Part) End() time.Time { return turnOf(p.hold).tenure.item.End }
 
 // Raise has the server give out no token after this one that is not greater. It returns an error unless the
 // server says that it did, and that it still has the part.
 func (p *Part) Raise(ctx context.Context, token int64) error {
-	t := p.hold.turn().tenure
+	t := turnOf(p.hold).tenure
 	t.queue.mu.Lock()
 	p.stated = token
 	t.queue.mu.Unlock()
@@ -106,12 +107,12 @@ func (p *Part) Release(ctx context.Context, how Voice) error {
 
 // Drop stops renewing it, and sends nothing.
 func (p *Part) Drop() {
-	t := p.hold.turn().tenure
+	t := turnOf(p.hold).tenure
 	t.queue.At.Client.Keeper.Lose(&t.item, fail.ErrLost)
 }
 
 // ReleaseLost gives back a part that was lost by the wall clock alone: see [tenure.releaseLost].
-func (p *Part) ReleaseLost() { p.hold.turn().tenure.releaseLost(LossOf(lease.ErrExpired), nil) }
+func (p *Part) ReleaseLost() { turnOf(p.hold).tenure.releaseLost(hold.LossOf(lease.ErrExpired), nil) }
 
 // Floor returns two values. floor is the highest token that the client has seen of the name. clock is what
 // the server's clock shows at now, or more, in microseconds; 0 when the client has no reading.

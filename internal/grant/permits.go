@@ -5,15 +5,16 @@ import (
 	"errors"
 
 	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/hold"
 	"github.com/latchkey-go/latchkey/internal/lease"
 )
 
 // Permits is how many are held.
-func (h *Hold) Permits() int {
-	if h.none() {
+func Permits(h *Hold) int {
+	if h.None() {
 		return 0
 	}
-	u := h.turn()
+	u := turnOf(h)
 	u.tenure.queue.mu.Lock()
 	defer u.tenure.queue.mu.Unlock()
 	if u.gave > 0 {
@@ -23,21 +24,21 @@ func (h *Hold) Permits() int {
 }
 
 // ReleaseN gives back n of the permits; all of them is Unlock.
-func (h *Hold) ReleaseN(ctx context.Context, n int) error {
-	if h.none() {
+func ReleaseN(ctx context.Context, h *Hold, n int) error {
+	if h.None() {
 		return h.Err()
 	}
-	t := h.turn().tenure
-	h.look()
+	t := turnOf(h).tenure
+	h.Look()
 	t.parting.Lock() // how many stay is told to Redis, so that a copy changes nothing: one after the other
-	keep, err := h.keeps(n)
+	keep, err := keepsOf(h, n)
 	if err == nil && keep == 0 {
 		t.parting.Unlock()
 		return h.Unlock(ctx)
 	}
 	defer t.parting.Unlock()
 	if err == nil {
-		err = h.part(ctx, keep)
+		err = partOf(ctx, h, keep)
 	}
 	if err != nil {
 		return fail.Wrap(t.name, err)
@@ -47,10 +48,10 @@ func (h *Hold) ReleaseN(ctx context.Context, n int) error {
 
 // keeps returns how many permits stay when n are given back, or why they cannot be. If some stay, they are
 // not given on from now on.
-func (h *Hold) keeps(n int) (keep int, err error) {
-	u := h.turn()
+func keepsOf(h *Hold, n int) (keep int, err error) {
+	u := turnOf(h)
 	t := u.tenure
-	unlocked := h.isUnlocked()
+	unlocked := h.IsUnlocked()
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
 	keep = t.permits - n
@@ -67,13 +68,13 @@ func (h *Hold) keeps(n int) (keep int, err error) {
 }
 
 // part releases all permits but the ones that are kept.
-func (h *Hold) part(ctx context.Context, keep int) error {
-	t := h.turn().tenure
-	err := t.see(ctx, &releasing{turn: h.turn(), keep: keep})
+func partOf(ctx context.Context, h *Hold, keep int) error {
+	t := turnOf(h).tenure
+	err := t.see(ctx, &releasing{turn: turnOf(h), keep: keep})
 	switch {
-	case errors.Is(err, ErrNotOurs) && h.isUnlocked():
+	case errors.Is(err, hold.ErrNotOurs) && h.IsUnlocked():
 		return nil // a release of all of them was faster
-	case errors.Is(err, ErrNotOurs):
+	case errors.Is(err, hold.ErrNotOurs):
 		t.queue.At.Client.Keeper.Lose(&t.item, lease.ErrGone)
 	case err == nil, errors.Is(err, fail.ErrUnknownOutcome): // it goes on
 		t.queue.mu.Lock()
@@ -81,10 +82,4 @@ func (h *Hold) part(ctx context.Context, keep int) error {
 		t.queue.mu.Unlock()
 	}
 	return err
-}
-
-func (h *Hold) isUnlocked() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.unlocked
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/hold"
 	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
@@ -47,7 +48,7 @@ func (t *tenure) late(done *turn) error {
 	loss := t.loss
 	t.queue.mu.Unlock()
 	if loss == nil {
-		loss = LossOf(t.item.Expiry())
+		loss = hold.LossOf(t.item.Expiry())
 	}
 	t.releaseLost(loss, done)
 	t.finish()
@@ -124,11 +125,11 @@ func (t *tenure) send(ctx context.Context, r *releasing) error {
 	case !answered:
 		return t.undone(ctx, r, fail.WithSentinel(err))
 	case err != nil && lua.Classify(err) == lua.WrongType:
-		return fmt.Errorf("%w: %w: %w", fail.ErrLost, ErrNotOurs, fail.WithSentinel(err))
+		return fmt.Errorf("%w: %w: %w", fail.ErrLost, hold.ErrNotOurs, fail.WithSentinel(err))
 	case err != nil:
 		return fail.WithSentinel(err)
 	case !owned && (!r.unanswered || r.to != ""): // rule 9: or a send before this one released it
-		return fmt.Errorf("%w: %w", fail.ErrLost, ErrNotOurs)
+		return fmt.Errorf("%w: %w", fail.ErrLost, hold.ErrNotOurs)
 	}
 	return nil
 }
@@ -159,9 +160,6 @@ func (t *tenure) undone(ctx context.Context, r *releasing, err error) error {
 		return fmt.Errorf("%w: the lease ran out before a release was sent: %w", fail.ErrLost, err)
 	}
 }
-
-// ErrNotOurs is the reason of a loss that the release found out.
-var ErrNotOurs = errors.New("somebody else has it in Redis, or nobody")
 
 // rest is what stays after a release: for how many ms the lock, or how many permits.
 func (t *tenure) rest(r *releasing) int64 {
@@ -208,7 +206,7 @@ func (t *tenure) sendLate(ctx context.Context, done *turn) error {
 	case err != nil:
 		return fmt.Errorf("%w: it was not released, and its lease runs out: %w", fail.ErrClosed, fail.WithSentinel(err))
 	case !owned:
-		return fmt.Errorf("%w: %w", fail.ErrLost, ErrNotOurs)
+		return fmt.Errorf("%w: %w", fail.ErrLost, hold.ErrNotOurs)
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func (p *Primitive) join(parent context.Context, now time.Time) *Hold {
 	}
 	hold := q.joinNow(&wish{primitive: p, parent: parent}, now, counted)
 	if hold != nil {
-		hold.turn().had.Store(true)
+		turnOf(hold).had.Store(true)
 	}
 	return hold
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/hold"
 	"github.com/latchkey-go/latchkey/internal/lease"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/records"
@@ -95,7 +96,7 @@ func (t *tenure) Tell() records.Telling {
 	case t.partOf != nil: // its hold is on no context of its caller's
 		return records.Telling{Of: &t.queue.At, Since: t.turn.moment, Holds: true, Caller: t.caller}
 	default:
-		return records.Telling{Of: &t.queue.At, Since: t.turn.moment, Holds: true, Caller: t.turn.first.parent}
+		return records.Telling{Of: &t.queue.At, Since: t.turn.moment, Holds: true, Caller: t.turn.first.Parent()}
 	}
 }
 
@@ -128,7 +129,7 @@ func (t *tenure) Hear(m lua.Message) {
 		t.wanted()
 		t.queue.At.Client.Go(func() { t.answer(m) })
 	case lua.Forced:
-		t.queue.At.Client.Go(func() { t.revoke(m.Token, errForced) })
+		t.queue.At.Client.Go(func() { t.revoke(m.Token, hold.ErrForced) })
 	case lua.Want:
 		t.wanted()
 		t.othersWait()

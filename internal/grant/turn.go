@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/hold"
 	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
@@ -50,37 +51,8 @@ func (u *turn) endExtras() {
 }
 
 func (u *turn) begin(parent context.Context) {
-	u.first = Hold{backing: u, parent: parent}
+	u.first.Begin(parent, u)
 	u.last = &u.first
-}
-
-// HoldName is of [Backing], as are the methods that follow.
-func (u *turn) HoldName() string { return u.tenure.name }
-
-func (u *turn) Token() int64 { return u.token }
-
-func (u *turn) Sequence() int64 { return u.sequence }
-
-func (u *turn) Left() time.Duration { return u.tenure.item.Left() }
-
-func (u *turn) Expire() error {
-	why := u.tenure.item.Expiry()
-	u.tenure.queue.At.Client.Keeper.Expire(&u.tenure.item)
-	return why
-}
-
-func (u *turn) IsKey(key any) bool {
-	q, ok := key.(*Queue)
-	return ok && q == u.tenure.queue
-}
-
-func (u *turn) Release(ctx context.Context, h *Hold) error { return u.release(ctx, h, time.Now()) }
-
-func (u *turn) release(ctx context.Context, h *Hold, now time.Time) error {
-	if over, err := u.conclude(ctx, h, now); over {
-		return err
-	}
-	return u.tenure.unlock(ctx, u)
 }
 
 // conclude takes h out of the turn, which it may end with it. It reports false when the tenure must be
@@ -136,7 +108,7 @@ func (u *turn) undo() {
 	case over:
 		t.discard()
 	case last && errors.Is(loss, fail.ErrClosed): // those before it have left the release to the last
-		go func() { _ = t.sendLate(context.WithoutCancel(u.first.parent), u) }() // else its lease runs out
+		go func() { _ = t.sendLate(context.WithoutCancel(u.first.Parent()), u) }() // else its lease runs out
 	}
 }
 
@@ -158,8 +130,10 @@ func (u *turn) reenter(parent context.Context, p *Primitive) (*Hold, error) {
 	if p.terms.WithoutReentry {
 		return nil, fail.ErrReentered
 	}
-	u.last = &Hold{backing: u, parent: parent, before: u.last}
-	return u.last, nil
+	h := hold.New(parent, u)
+	h.Chain(u.last)
+	u.last = h
+	return h, nil
 }
 
 // unlink takes the turn out of the chain of its tenure, with the mutex of the queue.
@@ -180,10 +154,12 @@ func (u *turn) unlink() {
 // nil unless it was. The mutex of the queue is held.
 func (u *turn) leave(h *Hold) (turnEnds, nobodyLeft bool, loss error) {
 	t := u.tenure
-	for p := &u.last; *p != nil; p = &(*p).before {
-		if *p == h {
-			*p = h.before
-			break
+	if u.last == h {
+		u.last = h.Before()
+	}
+	for other := u.last; other != nil; other = other.Before() {
+		if other.Before() == h {
+			other.Chain(h.Before())
 		}
 	}
 	if turnEnds = u.last == nil; turnEnds {

@@ -34,23 +34,7 @@ type wanted struct {
 	came     chan struct{} // closed then; nil until somebody asks for it
 }
 
-// Wanted is closed when others wait; nil of no hold.
-func (h *Hold) Wanted() <-chan struct{} {
-	if h.none() {
-		return nil
-	}
-	return h.backing.Wanted()
-}
-
-// WhenWanted has f called once when others wait, at once if they do already, and not after the end of the
-// hold. f must not block, nor call the hold.
-func (h *Hold) WhenWanted(f func()) {
-	if !h.none() {
-		h.backing.WhenWanted(f)
-	}
-}
-
-// Wanted is of [Backing], as is WhenWanted.
+// Wanted is of [hold.Backing], as is WhenWanted.
 func (u *turn) Wanted() <-chan struct{} {
 	u.tenure.queue.mu.Lock()
 	defer u.tenure.queue.mu.Unlock()

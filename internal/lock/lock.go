@@ -6,6 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/hold"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/internal/terms"
@@ -161,20 +162,20 @@ func (l *Lock) Acquire(a grant.Attempt) (*grant.Hold, error) {
 
 // Do locks, runs f and unlocks.
 func (l *Lock) Do(ctx context.Context, f func(context.Context, *grant.Hold) error) error {
-	hold, err := l.Lock(ctx)
-	return grant.Guard(ctx, hold, err, f)
+	h, err := l.Lock(ctx)
+	return hold.Guard(ctx, h, err, f)
 }
 
 // TryDo is Do with TryLock.
 func (l *Lock) TryDo(ctx context.Context, f func(context.Context, *grant.Hold) error) error {
-	hold, err := l.TryLock(ctx)
-	return grant.Guard(ctx, hold, err, f)
+	h, err := l.TryLock(ctx)
+	return hold.Guard(ctx, h, err, f)
 }
 
 // DoFor is Do with TryLockFor.
 func (l *Lock) DoFor(ctx context.Context, d time.Duration, f func(context.Context, *grant.Hold) error) error {
-	hold, err := l.TryLockFor(ctx, d)
-	return grant.Guard(ctx, hold, err, f)
+	h, err := l.TryLockFor(ctx, d)
+	return hold.Guard(ctx, h, err, f)
 }
 
 // Attach goes on with what a Detach has left.

@@ -19,7 +19,7 @@ func TestNoKernelInABubble(t *testing.T) {
 // Where time is virtual a server that is stopped answers late, one that was killed refuses connections, and one that
 // was started again has nothing. A bound is judged.
 func TestVirtual(t *testing.T) {
-	Virtual(t, func(t *testing.T, s *Server) {
+	VirtualPinged(t, func(t *testing.T, s *Server) {
 		c := s.Client(t)
 		set := func() error { return c.Do(t.Context(), c.B().Set().Key("k").Value("v").Build()).Error() }
 		began := time.Now()

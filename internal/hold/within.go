@@ -1,12 +1,10 @@
-package grant
+package hold
 
 import (
 	"context"
 	"errors"
 
-	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/identity"
-	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // What follows is for package latchkeytest, with which our users test their programs: the only doors that it
@@ -31,7 +29,12 @@ func Collect(key any, holds ...*Hold) {
 		return
 	}
 	for _, h := range holds {
-		identity.Answer(key, h.record)
+		identity.Answer(key, func() (identity.Held, bool) {
+			if h.Err() != nil {
+				return identity.Held{}, false
+			}
+			return h.backing.Record()
+		})
 	}
 }
 
@@ -46,18 +49,5 @@ func (h *Hold) Lose(ctx context.Context, reason error) error {
 	if err := h.Err(); err != nil {
 		return err
 	}
-	u := h.turn()
-	if u == nil {
-		return ErrSeveral
-	}
-	t := u.tenure
-	ending := t.endingOf(&releasing{turn: u})
-	ending.Rest = 0 // also where the lock is to stay taken for a while after an Unlock
-	if !t.queue.At.Client.Keeper.Lose(&t.item, reason) {
-		return fail.Join(h.Err(), fail.ErrNotHeld) // it ended in this moment
-	}
-	if _, err := t.queue.Commands.Release(session.WithoutDeadline(ctx), ending, t.Weight()); err != nil {
-		return fail.WithSentinel(err)
-	}
-	return nil
+	return h.backing.Lose(ctx, h, reason)
 }

@@ -1,4 +1,4 @@
-package grant
+package hold
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func Guard[H Guarded](ctx context.Context, hold H, err error, f func(context.Con
 		}
 		result = fail.Join(result, finish(ctx, hold))
 	}()
-	return f(hold.Context(), hold)
+	return f(hold.Context(), hold) //nolint:contextcheck // it is derived from the context of the acquire
 }
 
 // finish releases after Do, and returns an error only when others may have held what was guarded.
@@ -69,7 +69,7 @@ func finish(ctx context.Context, h Guarded) error {
 	switch {
 	case errors.Is(loss, fail.ErrLost):
 		return loss
-	case errors.Is(err, ErrNotOurs), errors.Is(err, errForced), errors.Is(err, lease.ErrGone): // so Redis says, just now
+	case errors.Is(err, ErrNotOurs), errors.Is(err, ErrForced), errors.Is(err, lease.ErrGone): // so Redis says, just now
 		return err
 	default:
 		return nil // of what is not answered yet, the tenure tells the logger when it is
