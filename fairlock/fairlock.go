@@ -33,7 +33,7 @@ type Option = latchkey.LockOption
 // Redis: 1 to 1024 bytes, with balanced braces, of which the first pair is not empty. New returns
 // ErrInvalid for other names, a nil client, options out of range, and those that are another package's.
 func New(c *latchkey.Client, name string, opts ...Option) (*Lock, error) {
-	l, err := lock.New((*session.Handle)(c).Client(), name, false, terms.Chosen("fairlock", terms.OptionsCommon, opts))
+	l, err := lock.New((*session.Handle)(c).Client(), name, false, terms.Collect("fairlock", terms.OptionsCommon, opts))
 	return (*Lock)(l), err
 }
 

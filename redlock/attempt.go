@@ -32,7 +32,7 @@ type skipped struct {
 }
 
 // attempt takes the lock on a majority, or on none.
-func (w *ways) attempt(waits context.Context, skip *skipped) (*quorum, error) {
+func (w *engine) attempt(waits context.Context, skip *skipped) (*quorum, error) {
 	if w.isClosed() {
 		return nil, fail.ErrClosed
 	}
@@ -40,10 +40,10 @@ func (w *ways) attempt(waits context.Context, skip *skipped) (*quorum, error) {
 	return w.complete(waits, w.newQuorum(), 0, skip)
 }
 
-// complete takes the lock on a majority, of which q may have a part already, or gives back what there is. It
-// is bounded: by the command timeout, and by half of the lease, so that what it takes is worth something.
-// token is the one that all servers are to give; 0: their next one.
-func (w *ways) complete(waits context.Context, q *quorum, token int64, skip *skipped) (*quorum, error) {
+// complete takes the lock on a majority, or gives back what it got. q may have one part already. It ends after the
+// command timeout, or after half of the lease, so that enough of the lease is left for the hold. All servers are
+// to give this token; with 0 each gives its next one.
+func (w *engine) complete(waits context.Context, q *quorum, token int64, skip *skipped) (*quorum, error) {
 	ctx, cancel := context.WithTimeout(waits, min(w.Client().Options.CommandTimeout, w.servers[0].Lease()/2))
 	defer cancel()
 	asked, err := w.ask(ctx, q, token, skip)
@@ -72,7 +72,7 @@ const lead = 1000
 
 // propose has all servers give the same token: one that is greater than all that are known, and ahead of the
 // clocks.
-func (w *ways) propose(now time.Time) {
+func (w *engine) propose(now time.Time) {
 	known := make([]int64, 0, len(w.servers))
 	for _, p := range w.servers {
 		floor, clock := p.Floor(now)
@@ -94,7 +94,7 @@ func (w *ways) propose(now time.Time) {
 
 // proposal is the token that the others are asked for after the first part: its own, if that is believed. It
 // is 0 otherwise.
-func (w *ways) proposal(server int, part *grant.Part) int64 {
+func (w *engine) proposal(server int, part *grant.Part) int64 {
 	known, now := make([]int64, 0, len(w.servers)), time.Now()
 	for i, p := range w.servers {
 		floor, clock := p.Floor(now)
@@ -117,7 +117,7 @@ type asking struct {
 }
 
 // well is how many servers that have not answered are not known to be away.
-func (a *asking) well(w *ways) (n int) {
+func (a *asking) well(w *engine) (n int) {
 	for i, p := range w.servers {
 		if a.unheard[i] && p.Queue.At.Health().Away() == nil {
 			n++
@@ -129,7 +129,7 @@ func (a *asking) well(w *ways) (n int) {
 // ask asks a majority side by side, those first that are not known to be away. Where one of them fails
 // another one is asked, and all others when one is slow. It returns when a majority has granted, or none
 // can.
-func (w *ways) ask(ctx context.Context, q *quorum, token int64, skip *skipped) (a *asking, err error) {
+func (w *engine) ask(ctx context.Context, q *quorum, token int64, skip *skipped) (a *asking, err error) {
 	a = &asking{answers: make(chan answer, len(w.servers)), unheard: make([]bool, len(w.servers))}
 	failed := failures{servers: len(w.servers), majority: w.majority}
 	var waiting []int

@@ -29,8 +29,8 @@ import (
 const patience, patientTrips = 400 * time.Millisecond, 4
 
 func (c *contest) somePatience() time.Duration {
-	trips := patientTrips << min(c.vain, 3) * time.Duration(c.ways.trip.Load())
-	most := patience + min(trips, c.ways.servers[0].Lease())
+	trips := patientTrips << min(c.vain, 3) * time.Duration(c.engine.trip.Load())
+	most := patience + min(trips, c.engine.servers[0].Lease())
 	return most/2 + rand.N(most/2)
 }
 
@@ -40,7 +40,7 @@ const jitter = 2 * time.Millisecond
 
 // contest is one call that waits for the lock.
 type contest struct {
-	ways     *ways
+	engine   *engine
 	attempt  grant.Attempt
 	contends func() // called when others have the lock
 
@@ -63,7 +63,7 @@ func (c *contest) end() {
 // run tries until it has a majority. Where none has waited of late it asks one at once. Otherwise it stands
 // in the queue of the coordinator before it asks the others.
 func (c *contest) run() (*quorum, error) {
-	w, waits := c.ways, c.attempt.Waits
+	w, waits := c.engine, c.attempt.Waits
 	inTurn := c.isCrowded()
 	for {
 		var q *quorum
@@ -93,14 +93,14 @@ func (c *contest) run() (*quorum, error) {
 // isCrowded reports whether the last call of this process that came to the coordinator had to wait there.
 func (c *contest) isCrowded() bool {
 	server := c.coordinator()
-	return server >= 0 && !c.ways.astray.Load() && c.ways.queued[server].Queue.LastQueued()
+	return server >= 0 && !c.engine.astray.Load() && c.engine.queued[server].Queue.LastQueued()
 }
 
 // coordinator is the server in whose queue contenders stand: the first that is not known to be away; -1:
 // none.
 func (c *contest) coordinator() int {
-	for _, i := range c.ways.order() {
-		if c.ways.queued[i] != nil && !c.unfit[i] && !c.ways.isAway(i) {
+	for _, i := range c.engine.order() {
+		if c.engine.queued[i] != nil && !c.unfit[i] && !c.engine.isAway(i) {
 			return i
 		}
 	}
@@ -109,7 +109,7 @@ func (c *contest) coordinator() int {
 
 // try asks a majority now.
 func (c *contest) try(skip *skipped) (*quorum, error) {
-	q, err := c.ways.attempt(c.attempt.Waits, skip)
+	q, err := c.engine.attempt(c.attempt.Waits, skip)
 	return q, c.note(err)
 }
 
@@ -128,7 +128,7 @@ func (c *contest) note(err error) error {
 // awaitTurn waits until the coordinator grants its part, and asks the others. From time to time it tries
 // without the coordinator. Where there is none any more it tries once.
 func (c *contest) awaitTurn() (*quorum, error) {
-	w, waits := c.ways, c.attempt.Waits
+	w, waits := c.engine, c.attempt.Waits
 	server := c.coordinator()
 	if server < 0 {
 		return c.try(nil)
@@ -190,7 +190,7 @@ func (c *contest) unsaid() error {
 // refused is the error of a wait that the coordinator has ended.
 func (c *contest) refused(server int) error {
 	switch {
-	case c.ways.Client().Closing.Err() != nil:
+	case c.engine.Client().Closing.Err() != nil:
 		return fail.ErrClosed
 	case c.attempt.Waits.Err() == nil:
 		c.unfit[server] = true
@@ -209,7 +209,7 @@ func (c *contest) hesitate() {
 
 // pause waits a while, or for a release.
 func (c *contest) pause() error {
-	w, waits := c.ways, c.attempt.Waits
+	w, waits := c.engine, c.attempt.Waits
 	c.listen()
 	t := time.NewTimer(c.backoff.Next())
 	defer t.Stop()
@@ -231,8 +231,8 @@ func (c *contest) listen() {
 		return
 	}
 	heard := make(chan struct{}, 1)
-	stops := make([]func(), len(c.ways.servers))
-	for i, p := range c.ways.servers {
+	stops := make([]func(), len(c.engine.servers))
+	for i, p := range c.engine.servers {
 		stops[i] = p.ListenForReleases(func() {
 			select {
 			case heard <- struct{}{}:
@@ -258,7 +258,7 @@ type place struct {
 }
 
 // standAt queues on a server.
-func (w *ways) standAt(waits context.Context, server int) *place {
+func (w *engine) standAt(waits context.Context, server int) *place {
 	// The part is held with this context, and often for longer than the caller waits. One that is derived from
 	// the caller's would stay in that for as long as it lives, with each turn one more.
 	ctx, stop := context.WithCancel(context.WithoutCancel(waits))

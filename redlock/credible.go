@@ -19,22 +19,22 @@ const far = int64(24 * time.Hour / time.Microsecond)
 // errFar is what such a server has: it counts as one with foreign data.
 var errFar = fmt.Errorf("%w: its fencing tokens are more than a day ahead of those of the other servers", fail.ErrWrongType)
 
-// credible returns a limit: every number up to it is believed. A minority of servers cannot raise the limit
+// credible returns a limit of tokens: each up to it is believed. A minority of servers cannot raise the limit
 // by more than far above the others: it leaves out as many of the highest numbers as a minority has
 // servers, and adds far to the highest one that is left. The limit is no greater than the greatest number.
 // With no more numbers than a minority has servers it is the greatest number; without any it is 0. credible
 // sorts the numbers.
-func (w *ways) credible(said []int64) int64 {
+func (w *engine) credible(tokens []int64) int64 {
 	minority := len(w.servers) - w.majority
-	slices.Sort(said)
-	if len(said) == 0 {
+	slices.Sort(tokens)
+	if len(tokens) == 0 {
 		return 0
 	}
-	greatest := said[len(said)-1]
-	if len(said) <= minority {
+	greatest := tokens[len(tokens)-1]
+	if len(tokens) <= minority {
 		return greatest
 	}
-	return min(greatest, said[len(said)-1-minority]+far)
+	return min(greatest, tokens[len(tokens)-1-minority]+far)
 }
 
 // limit is the greatest token of the parts that is believed. The mutex is held.
@@ -45,7 +45,7 @@ func (q *quorum) limit() int64 {
 			tokens = append(tokens, part.Token())
 		}
 	}
-	return q.ways.credible(tokens)
+	return q.engine.credible(tokens)
 }
 
 // count returns how many parts there are whose tokens are believed, and how many others.

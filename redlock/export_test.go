@@ -26,7 +26,7 @@ func Left(h *latchkey.Hold) time.Duration { return (*grant.Hold)(h).Backing().Le
 
 // First is the server that is asked first for a name, and in whose queue contenders stand.
 func First(clients []*latchkey.Client, name string) int {
-	w, err := newWays(clients, name, nil)
+	w, err := newEngine(clients, name, nil)
 	if err != nil {
 		panic(err)
 	}
@@ -41,11 +41,11 @@ func Adopt(h *latchkey.Hold, server int) (bool, error) {
 
 // AwaitTurn is one turn of a call that has found a coordinator, and finds none when its turn begins.
 func AwaitTurn(ctx context.Context, clients []*latchkey.Client, name string) error {
-	w, err := newWays(clients, name, nil)
+	w, err := newEngine(clients, name, nil)
 	if err != nil {
 		panic(err)
 	}
-	c := contest{ways: w, attempt: grant.Attempt{Parent: ctx, Waits: ctx}, contends: func() {}, unfit: make([]bool, len(clients))}
+	c := contest{engine: w, attempt: grant.Attempt{Parent: ctx, Waits: ctx}, contends: func() {}, unfit: make([]bool, len(clients))}
 	for i := range c.unfit {
 		c.unfit[i] = true
 	}

@@ -7,10 +7,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// The hooks are those of the first client. They are told of the lock once, and not of its parts.
+// The hooks of the first client are called: once for the lock, and not for its parts.
 
 func (q *quorum) event(ctx context.Context) session.Event {
-	e := q.ways.servers[0].Queue.At.NewEvent(ctx, q.ways.name)
+	e := q.engine.servers[0].Queue.At.NewEvent(ctx, q.engine.name)
 	e.Token = q.token
 	return e
 }
@@ -19,7 +19,7 @@ func (q *quorum) event(ctx context.Context) session.Event {
 func (q *quorum) logFields(context.Context) []any { return []any{"token", q.token} }
 
 // whoHolds is what it is told of a slow wait: who has a majority, and how many are queued at the coordinator.
-func (w *ways) whoHolds(ctx context.Context) []any {
+func (w *engine) whoHolds(ctx context.Context) []any {
 	state, err := w.Inspect(ctx)
 	if err != nil {
 		return []any{"error", err}
@@ -29,7 +29,7 @@ func (w *ways) whoHolds(ctx context.Context) []any {
 
 // acquired calls the hook of a hold that begins. If the hook panics, the hold is released: its caller does not get it.
 func (q *quorum) acquired(parent context.Context, began time.Time, contended bool) {
-	hook := q.ways.Client().Options.Observer.Acquired
+	hook := q.engine.Client().Options.Observer.Acquired
 	if hook == nil {
 		return
 	}
@@ -40,7 +40,7 @@ func (q *quorum) acquired(parent context.Context, began time.Time, contended boo
 
 // released calls the hook of a hold that has ended well.
 func (q *quorum) released() {
-	if hook := q.ways.Client().Options.Observer.Released; hook != nil {
+	if hook := q.engine.Client().Options.Observer.Released; hook != nil {
 		e := q.event(q.parent)
 		e.Held = time.Since(q.since)
 		hook(e)
@@ -49,8 +49,8 @@ func (q *quorum) released() {
 
 // lost calls the hook of a hold that was lost, and logs it.
 func (q *quorum) lost(reason error) {
-	c := q.ways.Client()
-	c.Options.Logger.Warn("latchkey: lost", "name", q.ways.name, "token", q.token, "reason", reason)
+	c := q.engine.Client()
+	c.Options.Logger.Warn("latchkey: lost", "name", q.engine.name, "token", q.token, "reason", reason)
 	if hook := c.Options.Observer.Lost; hook != nil {
 		e := q.event(q.parent)
 		e.Held, e.Err = time.Since(q.since), reason

@@ -19,8 +19,8 @@ import (
 // quorum is what a hold stands on: parts on a majority of the servers. Each part is renewed by its own
 // client.
 type quorum struct {
-	ways  *ways
-	token int64
+	engine *engine
+	token  int64
 
 	mu     sync.Mutex
 	parts  []*grant.Part // by server; nil, or with a lease that is over: none
@@ -37,7 +37,7 @@ type quorum struct {
 	mend   time.Time // when the missing parts are taken next
 	mender context.CancelFunc
 	wanted []func()      // who is told that others wait
-	came   chan struct{} // closed then; nil until somebody asks for it
+	came   chan struct{} // closed then; nil until Wanted is called
 }
 
 var _ hold.Backing = (*quorum)(nil)
@@ -47,7 +47,7 @@ var _ hold.Backing = (*quorum)(nil)
 const firstMend = 50 * time.Millisecond
 
 // HoldName is of [hold.Backing], as are the methods that follow, and Release.
-func (q *quorum) HoldName() string { return q.ways.name }
+func (q *quorum) HoldName() string { return q.engine.name }
 
 func (q *quorum) Token() int64 { return q.token }
 
@@ -89,13 +89,13 @@ func (q *quorum) WhenWanted(f func()) {
 }
 
 func (q *quorum) IsKey(key any) bool {
-	w, ok := key.(*ways)
-	return ok && w == q.ways
+	w, ok := key.(*engine)
+	return ok && w == q.engine
 }
 
 // begin returns the first hold.
 func (q *quorum) begin(parent context.Context, began time.Time, contended bool) *grant.Hold {
-	slow := q.ways.Client().SlowHold(q.ways.name, q.logFields)
+	slow := q.engine.Client().SlowHold(q.engine.name, q.logFields)
 	q.mu.Lock()
 	q.first, q.parent, q.slow = hold.New(parent, q), parent, slow
 	q.holds, q.since = []*grant.Hold{q.first}, time.Now()
@@ -132,7 +132,7 @@ func (q *quorum) tick() {
 	left, why := q.left(now), q.expiry()
 	mends := !q.over && left > 0 && !now.Before(q.mend)
 	if mends {
-		q.mend = now.Add(q.ways.servers[0].Lease() / 3)
+		q.mend = now.Add(q.engine.servers[0].Lease() / 3)
 		q.takeMissing()
 	}
 	if !q.over && left > 0 {
@@ -150,9 +150,9 @@ func (q *quorum) takeMissing() {
 	if q.mender != nil {
 		q.mender() // it has had a third of the lease
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), q.ways.servers[0].Lease()/3)
+	ctx, cancel := context.WithTimeout(context.Background(), q.engine.servers[0].Lease()/3)
 	q.mender = cancel
-	for i, p := range q.ways.servers {
+	for i, p := range q.engine.servers {
 		if q.parts[i] != nil && q.parts[i].LeftAt(time.Now()) > 0 || p.Queue.At.Client.Closing.Err() != nil {
 			continue
 		}
@@ -162,7 +162,7 @@ func (q *quorum) takeMissing() {
 
 // take takes a part on one server, and reports whether the hold has it.
 func (q *quorum) take(ctx context.Context, i int) (adopted bool, err error) {
-	p := q.ways.servers[i]
+	p := q.engine.servers[i]
 	p.RaiseFloor(q.token - 1)
 	part, err := p.TakePart(ctx, 0, q.partLost)
 	if err != nil {
@@ -233,15 +233,15 @@ func (q *quorum) settle(ctx context.Context) error {
 			silent = err
 		}
 	}
-	for _, p := range q.ways.servers {
+	for _, p := range q.engine.servers {
 		p.RaiseFloor(q.token)
 	}
 	switch {
-	case know < q.ways.majority && silent != nil:
+	case know < q.engine.majority && silent != nil:
 		return fmt.Errorf("%w: %w", errSilent, fail.Unavailable(silent))
-	case know < q.ways.majority && interrupted:
+	case know < q.engine.majority && interrupted:
 		return errSilent
-	case know < q.ways.majority, q.LeftAt(time.Now()) <= 0:
+	case know < q.engine.majority, q.LeftAt(time.Now()) <= 0:
 		return fail.ErrNotAcquired
 	default:
 		return nil
@@ -286,7 +286,7 @@ func (q *quorum) lose(reason error) {
 		}
 	}
 	if errors.Is(reason, fail.ErrClosed) { // an Unlock still releases them, for as long as a lease
-		time.AfterFunc(q.ways.servers[0].Lease(), drop)
+		time.AfterFunc(q.engine.servers[0].Lease(), drop)
 	} else {
 		drop()
 	}

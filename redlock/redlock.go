@@ -78,12 +78,12 @@ type Lock = latchkey.Lock
 // client. Leases and longest holds are of at least 100 ms.
 type Option = latchkey.LockOption
 
-// WithUptime has a server that does not know the lock's name count only when it has been up for d: it may
-// have been restarted without its data, and have forgotten a lease. So d is the longest lease that any
-// process uses for this lock. A server that counts whole seconds waits for up to two more. Until a majority
-// counts, attempts that do not wait return ErrUnavailable. It needs the permission to call INFO, and a server
-// that tells its uptime there: the embedded one of miniredis does not, and never counts. A name is known for
-// a day. From 1 s to 24 h; default: every server counts at once.
+// WithUptime protects from a server that was restarted without its data, and has forgotten a lease. A server that
+// does not know the lock's name counts only once it has been up for d. So d is the longest lease that any process
+// uses for this lock. Redis tells its uptime in whole seconds, so a server may wait for two seconds more. Until a
+// majority counts, attempts that do not wait return ErrUnavailable. The user needs the permission to call INFO. A
+// server whose INFO has no uptime never counts, such as the embedded one of miniredis. A server knows a name for a
+// day, and a new one for an hour. d is from 1 s to 24 h; default: every server counts at once.
 func WithUptime(d time.Duration) Option { return terms.WithUptime(d) }
 
 // minServers is the least number of which a majority survives the loss of one.
@@ -101,25 +101,25 @@ const minLease = 100 * time.Millisecond
 // server tells its run id: by the first attempt, if all servers answer within 100 ms, else by one of the
 // next. That returns ErrInvalid, as do all later ones.
 func New(clients []*latchkey.Client, name string, opts ...Option) (*Lock, error) {
-	w, err := newWays(clients, name, opts)
+	w, err := newEngine(clients, name, opts)
 	if err != nil {
 		return nil, err
 	}
-	return (*Lock)(lock.By(w)), nil
+	return (*Lock)(lock.OfEngine(w)), nil
 }
 
-func newWays(clients []*latchkey.Client, name string, opts []Option) (*ways, error) {
+func newEngine(clients []*latchkey.Client, name string, opts []Option) (*engine, error) {
 	if len(clients) < minServers {
 		return nil, fail.Wrap(name, fail.Invalid("a majority needs at least %d servers, not %d", minServers, len(clients)))
 	}
-	o := terms.Chosen("redlock", terms.OptionsCommon&^(terms.OptionMinHold|terms.OptionDeadlocks)|terms.OptionUptime, opts)
+	o := terms.Collect("redlock", terms.OptionsCommon&^(terms.OptionMinHold|terms.OptionDeadlocks)|terms.OptionUptime, opts)
 	uptime, given := o.Uptime()
 	if given && (uptime < time.Second || uptime > session.MaxLease) {
 		return nil, fail.Wrap(name, fail.Invalid("the uptime must be from %v to %v, not %v", time.Second, session.MaxLease, uptime))
 	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name)) // never fails
-	w := &ways{
+	w := &engine{
 		name: name, majority: len(clients)/2 + 1, first: int(h.Sum32() % uint32(len(clients))), line: semaphore.NewWeighted(1), //nolint:gosec // few
 	}
 	seen := map[*session.Client]bool{}

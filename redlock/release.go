@@ -79,7 +79,7 @@ func (q *quorum) await(ctx context.Context, parts []*grant.Part) error {
 	sending, stop := context.WithCancel(ctx)
 	defer stop() // what is unanswered goes on in the background
 	released := releaseAll(sending, parts, q.voice())
-	free, ours, unknown := len(q.ways.servers)-len(parts), len(parts), error(nil)
+	free, ours, unknown := len(q.engine.servers)-len(parts), len(parts), error(nil)
 	var enough <-chan time.Time
 	for range parts {
 		select {
@@ -96,16 +96,16 @@ func (q *quorum) await(ctx context.Context, parts []*grant.Part) error {
 		case <-enough:
 			return nil
 		}
-		if enough == nil && free >= q.ways.majority && ours >= q.ways.majority {
+		if enough == nil && free >= q.engine.majority && ours >= q.engine.majority {
 			t := time.NewTimer(hold.Handover)
 			defer t.Stop()
 			enough = t.C
 		}
 	}
 	switch {
-	case ours < q.ways.majority: // so the servers say, although it was trusted
+	case ours < q.engine.majority: // so the servers say, although it was trusted
 		return fmt.Errorf("%w: %w", fail.ErrLost, hold.ErrNotOurs)
-	case free >= q.ways.majority:
+	case free >= q.engine.majority:
 		return nil
 	default:
 		return unknown
@@ -123,7 +123,7 @@ func (q *quorum) releaseLate(ctx context.Context) error {
 			ours++
 		}
 	}
-	if ours < q.ways.majority {
+	if ours < q.engine.majority {
 		return fail.ErrClosed
 	}
 	q.released()
@@ -135,7 +135,7 @@ func (q *quorum) releaseLate(ctx context.Context) error {
 func (q *quorum) voice() grant.Voice {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if part := q.parts[q.ways.order()[0]]; part != nil && part.LeftAt(time.Now()) > 0 {
+	if part := q.parts[q.engine.order()[0]]; part != nil && part.LeftAt(time.Now()) > 0 {
 		return grant.Quietly
 	}
 	return grant.Aloud

@@ -13,7 +13,7 @@ import (
 
 // each asks all servers side by side, for as long as a command may take, and returns what those say that
 // answer. Without the answers of a majority it is an error. silent are the servers that did not answer.
-func each[T any](parent context.Context, w *ways, ask func(context.Context, *lock.Lock) (T, error)) (all []T, silent int, err error) {
+func each[T any](parent context.Context, w *engine, ask func(context.Context, *lock.Lock) (T, error)) (all []T, silent int, err error) {
 	if parent.Err() != nil {
 		return nil, 0, fail.Wrap(w.name, fail.ContextError(parent))
 	}
@@ -26,7 +26,7 @@ func each[T any](parent context.Context, w *ways, ask func(context.Context, *loc
 	defer cancel()
 	for _, p := range w.servers {
 		go func() {
-			said, err := ask(ctx, lock.Of(*p))
+			said, err := ask(ctx, lock.OfPrimitive(*p))
 			replies <- reply{said, err}
 		}()
 	}
@@ -60,7 +60,7 @@ func each[T any](parent context.Context, w *ways, ask func(context.Context, *loc
 
 // ForceUnlock takes the lock away on all servers that answer, and reports whether it was held on a majority.
 // The parts of a hold have one token.
-func (w *ways) ForceUnlock(ctx context.Context, token int64) (bool, error) {
+func (w *engine) ForceUnlock(ctx context.Context, token int64) (bool, error) {
 	held, silent, err := each(ctx, w, func(ctx context.Context, l *lock.Lock) (bool, error) {
 		if token == lock.AnyHolder {
 			return l.ForceUnlock(ctx)
@@ -77,7 +77,7 @@ func (w *ways) ForceUnlock(ctx context.Context, token int64) (bool, error) {
 }
 
 // Inspect returns who has the lock on a majority: whose parts have one token.
-func (w *ways) Inspect(ctx context.Context) (lock.State, error) {
+func (w *engine) Inspect(ctx context.Context) (lock.State, error) {
 	states, _, err := each(ctx, w, func(ctx context.Context, l *lock.Lock) (lock.State, error) { return l.Inspect(ctx) })
 	if err != nil {
 		return lock.State{}, err
@@ -103,7 +103,7 @@ func (w *ways) Inspect(ctx context.Context) (lock.State, error) {
 
 // compare returns an error when two of the clients talk to one server, once that is known. The first attempt
 // asks, and waits a moment for the answers. Servers that answer later are told apart by later attempts.
-func (w *ways) compare(waits context.Context) error {
+func (w *engine) compare(waits context.Context) error {
 	w.once.Do(func() {
 		w.compared = make(chan struct{})
 		w.Client().Go(w.findSame)
@@ -124,7 +124,7 @@ func (w *ways) compare(waits context.Context) error {
 }
 
 // findSame asks the servers who they are.
-func (w *ways) findSame() {
+func (w *engine) findSame() {
 	defer close(w.compared)
 	ctx, cancel := context.WithTimeout(w.Client().Stopped, w.Client().Options.CommandTimeout)
 	defer cancel()

@@ -33,11 +33,11 @@ func (q *quorum) ofMajority(of func(*grant.Part) time.Duration) time.Duration {
 			all = append(all, of(part))
 		}
 	}
-	if len(all) < q.ways.majority {
+	if len(all) < q.engine.majority {
 		return 0
 	}
 	slices.Sort(all)
-	return all[len(all)-q.ways.majority]
+	return all[len(all)-q.engine.majority]
 }
 
 // LeftAt is until the trust of a majority ends.
@@ -84,7 +84,7 @@ func (q *quorum) Expire() error {
 // without which there is no majority, or leases were not renewed in time. Code that looks at the clock may
 // ask before a part has told. The mutex is held.
 func (q *quorum) expiry() error {
-	if !q.end.IsZero() && time.Until(q.end) <= drift(q.ways.servers[0].Lease())+lease.Margin {
+	if !q.end.IsZero() && time.Until(q.end) <= drift(q.engine.servers[0].Lease())+lease.Margin {
 		return lease.ErrEnded
 	}
 	now, closed, trusted := time.Now(), q.countClosed()-q.closed, 0
@@ -93,7 +93,7 @@ func (q *quorum) expiry() error {
 			trusted++
 		}
 	}
-	if closed > 0 && trusted+closed >= q.ways.majority {
+	if closed > 0 && trusted+closed >= q.engine.majority {
 		return fail.ErrClosed
 	}
 	return lease.ErrExpired

@@ -75,7 +75,7 @@ func WithLinger(d time.Duration) Option { return terms.WithLinger(d) }
 // Redis: 1 to 1024 bytes, with balanced braces, of which the first pair is not empty. New returns
 // ErrInvalid for other names, a nil client, options out of range, and those that are another package's.
 func New(c *latchkey.Client, name string, opts ...Option) (*Lock, error) {
-	l, err := lock.New((*session.Handle)(c).Client(), name, true, terms.Chosen("rlock", terms.OptionsCommon|terms.OptionBudget|terms.OptionHandOff|terms.OptionLinger, opts))
+	l, err := lock.New((*session.Handle)(c).Client(), name, true, terms.Collect("rlock", terms.OptionsCommon|terms.OptionBudget|terms.OptionHandOff|terms.OptionLinger, opts))
 	return (*Lock)(l), err
 }
 

@@ -91,15 +91,15 @@ type Lock struct{ read, write *lock.Lock }
 // New returns the read-write lock of a name. It does no I/O. The name is as for package rlock. New returns
 // ErrInvalid for other names, a nil client, options out of range, and those that are another package's.
 func New(c *latchkey.Client, name string, opts ...Option) (*Lock, error) {
-	o := terms.Chosen("rwlock", terms.OptionsCommon|terms.OptionBudget|terms.OptionHandOff, opts)
+	o := terms.Collect("rwlock", terms.OptionsCommon|terms.OptionBudget|terms.OptionHandOff, opts)
 	p, err := grant.NewPrimitive((*session.Handle)(c).Client(), kind, name, o)
 	if err != nil {
 		return nil, err
 	}
 	p.Delegate = true
-	write := lock.Of(p)
+	write := lock.OfPrimitive(p)
 	p.Shared, p.Demand = true, func(int) lua.Demand { return lua.Demand{Shared: true} }
-	return &Lock{read: lock.Of(p), write: write}, nil
+	return &Lock{read: lock.OfPrimitive(p), write: write}, nil
 }
 
 // Name returns the name that was given to New, without the client's key prefix.

@@ -20,7 +20,7 @@ func newBase(c *latchkey.Client, kind *grant.Kind, name string, o settings) (b b
 	if o.capacity != nil && (*o.capacity < 1 || *o.capacity > MaxCapacity) {
 		return b, fail.Wrap(name, fail.Invalid("the capacity must be from 1 to %d, not %d", MaxCapacity, *o.capacity))
 	}
-	terms := terms.Chosen("semaphore", terms.OptionsAll, append([]terms.Option{o.passing()}, o.leases...))
+	terms := terms.Collect("semaphore", terms.OptionsAll, append([]terms.Option{o.passing()}, o.leases...))
 	if b.p, err = grant.NewPrimitive((*session.Handle)(c).Client(), kind, name, terms); err != nil {
 		return b, err
 	}

@@ -58,7 +58,7 @@ func WithBackoff(first, last time.Duration) Option { return terms.WithPolling(fi
 // New returns the lock of a name. It does no I/O. The name is as for package rlock. New returns ErrInvalid
 // for other names, a nil client, options out of range, and those that are another package's.
 func New(c *latchkey.Client, name string, opts ...Option) (*Lock, error) {
-	o := terms.Chosen("spinlock", terms.OptionsCommon|terms.OptionBackoff, opts)
+	o := terms.Collect("spinlock", terms.OptionsCommon|terms.OptionBackoff, opts)
 	l, err := lock.New((*session.Handle)(c).Client(), name, false, o.Polling())
 	return (*Lock)(l), err
 }

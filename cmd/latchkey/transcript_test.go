@@ -120,7 +120,6 @@ func until(ts *testscript.TestScript, _ bool, words []string) {
 		if last, err = shell(ts, words).CombinedOutput(); err == nil {
 			return
 		}
-		time.Sleep(50 * time.Millisecond) // a process costs more than an answer that comes late
 	}
 	ts.Fatalf("%s never succeeds: %s", line(words), last)
 }

@@ -25,8 +25,8 @@ func (p *Primitive) mayGoTogether() bool {
 	return p.Queue.mayGoTogether() && !p.Shared && p.Queue.At.Client.Options.Replicas == 0
 }
 
-// mayGoTogether reports whether there are scripts for several of its kind. These know nothing of turns with
-// Redisson.
+// mayGoTogether reports whether one script can acquire several primitives of its kind. Such scripts cannot take
+// turns with Redisson.
 func (q *Queue) mayGoTogether() bool { return q.kind.Together != nil && !q.At.Client.Options.Redisson }
 
 // AcquireTogether makes one attempt for primitives that fit into one basket, at most [lua.BasketLimit] of
@@ -98,8 +98,8 @@ func newTenures(c *contender, ps []*Primitive) []*tenure {
 			discardFrom(0, tenures, make([]error, len(tenures))) // nothing was sent of them
 			return nil
 		}
-		// The script asks for the lease alone. So Redis does not know of a lock that may linger, and no client would
-		// tell that others want it: it does not.
+		// The script writes no demand but the lease. So Redis does not know that the lock may linger, and no
+		// client would tell us that it wants the lock. That is why it does not linger.
 		t.waiter.Demand = lua.Demand{}
 		tenures = append(tenures, t)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/records"
 )
 
-// awaitWatched is await for a wait that ends when it is the youngest of a circle. Only one that lasts while
-// something is held can be in one.
+// awaitWatched is await for a caller that holds something: only such a wait can be in a circle. The wait ends when
+// it is the youngest of one.
 //
 //go:noinline
 func (p *Primitive) awaitWatched(c *contender) (*Hold, error) {

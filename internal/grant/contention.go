@@ -70,7 +70,7 @@ func (q *Queue) contends(w *wait.Waiter, reply lua.Acquired) {
 	}
 }
 
-// finishContention reports whether the call has waited for others. The hook is not told any more after that.
+// finishContention has the hook told no more, and reports whether the call has waited for others.
 func (c *contender) finishContention() bool {
 	if t := c.tenure; t != nil && t.queue.At.Client.Options.Observer.WantsWaits() {
 		c.contended = t.finishContention() || c.contended

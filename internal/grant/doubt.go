@@ -24,7 +24,7 @@ func (q *Queue) Holding() (h Holding) {
 	return h
 }
 
-// Against compares it with the answer: one of the owners, or none, and how many hold together.
+// Against compares the holding with the answer of Redis: its owner, if there is one, and how many hold together.
 func (h Holding) Against(owner string, shares int64) {
 	owner = strings.TrimSuffix(owner, ":write") // of a read-write lock
 	if t := h.alone; t != nil && owner != t.waiter.Owner && (shares == 0 || t.excludes()) {

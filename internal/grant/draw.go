@@ -7,9 +7,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Draw acquires without a hold: what is granted is the caller's, and no tenure goes on. It returns the number
-// under which Redis knows that, whether Redis may forget it: nothing of it can arrive any more; and whether
-// it waited for others. The number is 0 when the permit came from the line.
+// Draw acquires a permit that the caller keeps without a hold or a tenure. number: by which Redis knows the
+// permit; 0 if it came from the line. settled: nothing of this acquire can reach Redis any more, so Redis may
+// forget the number. contended: the call has waited for others.
 func (p *Primitive) Draw(a Attempt) (number uint64, settled, contended bool, err error) {
 	var c contender // filled in place, as in Acquire
 	c.Attempt = a

@@ -27,7 +27,7 @@ type Kind struct {
 // isSharable reports whether it has a second half, whose tenures hold together ([Primitive.Shared]).
 func (k *Kind) isSharable() bool { return k.Downgrader != nil }
 
-// Commands are the commands to Redis in which the kinds differ. Methods are safe for concurrent use.
+// Commands are what the kinds send to Redis each in its own way. The methods are safe for concurrent use.
 type Commands interface {
 	// Take sends one acquire.
 	Take(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error)
@@ -58,7 +58,7 @@ type Mover interface {
 	Move(ctx context.Context, owner string, token int64, claim lua.Claim, mode lua.Mode) (lua.Acquired, error)
 }
 
-// Together is for a kind of which one script can take and release several, of one client and one slot. Its
+// Together is for a kind whose scripts can take and release several locks of one client and one slot. Its
 // methods may be called for any of the parts.
 type Together interface {
 	// TakeTogether sends one attempt: for all parts or none, or for the parts before the first that is not free. It

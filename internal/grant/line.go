@@ -197,8 +197,8 @@ func (l *line) send(p *place, g gift) {
 	p.came <- g // has room
 }
 
-// close ends all waits for this reason, also those that would begin. The goroutine that has the turn keeps
-// it, and one that finds the line empty still gets it.
+// close ends all waits in the line for this reason, and each wait that begins later. The goroutine that has the
+// turn keeps it. A goroutine that finds the line empty still gets the turn.
 func (l *line) close(reason error) {
 	if l.closed != nil {
 		return

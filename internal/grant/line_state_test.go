@@ -44,7 +44,7 @@ func newRoom(t *testing.T, kind *Kind, o ...terms.Option) *room {
 		q.shared = &half{}
 	}
 	p := &Primitive{Queue: q, Name: "room", Delegate: true}
-	options := terms.Chosen("test", terms.OptionsAll, o)
+	options := terms.Collect("test", terms.OptionsAll, o)
 	terms, err := options.Terms(time.Hour)
 	require.NoError(t, err)
 	p.terms = terms
@@ -281,7 +281,7 @@ func TestHoldThatIsOverBeforeItsGoroutineRuns(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		r.Queue.At.Client.Keeper.Remove(&turnOf(h).tenure.item) // nobody tells it that the lease is over
+		r.Queue.At.Client.Keeper.Remove(&turnOf(h).tenure.item) // so no timer tells it that the lease is over
 		r.Queue.mu.Lock()
 		p := r.Queue.alone.line.first
 		hold := turnOf(h).tenure.next(&p.wish, time.Now())

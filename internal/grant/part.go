@@ -22,10 +22,10 @@ type Part struct {
 	stated    int64              // the token that Raise wrote into Redis; 0: none. A ForceUnlock may name it. The queue's mutex guards it
 }
 
-// TakePart asks without waiting for others, until waits ends: once, unless the lease was over before it held.
-// What an attempt that was given up has taken, or takes later, is given back. The server gives it that token,
-// if it has given no greater one; 0: its next one. lost is called when the part is lost, also before TakePart
-// returns.
+// TakePart makes one attempt without waiting for other holders. It asks again only if the lease ended before the
+// answer came. It ends with waits. The client gives back what an attempt has taken that ended so, or takes later.
+// The server gives the part this token unless it has given a greater one; with 0 it gives its next one. lost is
+// called when the part is lost, perhaps before TakePart returns.
 func (p *Primitive) TakePart(waits context.Context, token int64, lost func(reason error)) (*Part, error) {
 	return p.takePart(Attempt{Parent: waits, Waits: waits, Try: true}, &Part{token: token, lost: lost})
 }

@@ -301,7 +301,7 @@ func (q *Queue) offering(w *wait.Waiter) (t, old *tenure) {
 // Name is the key that is named by what is waited for.
 func (q *Queue) Name() string { return q.At.Name() }
 
-// Failed is of [wait.Server], as are Up and Go. They are about the server to which the commands go.
+// Failed is a method of [wait.Server], as are Up and Go: about the server that gets the commands.
 func (q *Queue) Failed(err error, sent time.Time) { q.At.Failed(err, sent) }
 
 // Up is [session.Target.Up].

@@ -35,7 +35,7 @@ func (q *Queue) releasesConfirmed() {
 	}
 }
 
-// heardRelease takes a message that something was released. One of ours begins with a 0 before the number.
+// heardRelease takes a message about a release. In a message of ours a 0 stands before the number.
 func (q *Queue) heardRelease(text string) {
 	q.inbox.tell()
 	switch {

@@ -31,7 +31,7 @@ func (t *tenure) question() time.Duration {
 type wanted struct {
 	tell     []func()      // called once each, with the mutex held
 	isWanted bool          // others wait
-	came     chan struct{} // closed then; nil until somebody asks for it
+	came     chan struct{} // closed then; nil until Wanted is called
 }
 
 // Wanted is of [hold.Backing], as is WhenWanted.
@@ -106,8 +106,8 @@ func (t *tenure) isWatched() bool {
 	return false
 }
 
-// comes is told of a goroutine of this process that may have to wait. Those that read do not wait for those
-// that read.
+// comes tells the holders that they are wanted by a goroutine of this process, which may have to wait. A reader
+// does not wait for readers.
 func (q *Queue) comes(shared bool) {
 	if q.watched.Load() == 0 {
 		return

@@ -110,7 +110,7 @@ func (h *Hold) Context() context.Context {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ctx != nil {
-		cancel(nil) // somebody else was first
+		cancel(nil) // another call was first
 		return h.ctx
 	}
 	h.ctx, h.cancel = &holdContext{Context: inner, hold: h}, cancel

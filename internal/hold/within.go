@@ -30,10 +30,8 @@ func Collect(key any, holds ...*Hold) {
 	}
 	for _, h := range holds {
 		identity.Answer(key, func() (identity.Held, bool) {
-			if h.Err() != nil {
-				return identity.Held{}, false
-			}
-			return h.backing.Record()
+			held, isLock := h.backing.Record()
+			return held, isLock && h.Err() == nil
 		})
 	}
 }

@@ -30,8 +30,8 @@ type State struct {
 
 // Inspect returns who holds the lock and who waits for it in Redis. It is sent once.
 func (l *Lock) Inspect(ctx context.Context) (State, error) {
-	if l.by != nil {
-		return l.by.Inspect(ctx)
+	if l.engine != nil {
+		return l.engine.Inspect(ctx)
 	}
 	q, c := l.p.Queue, l.p.Queue.At.Client
 	if c.Closing.Err() != nil {

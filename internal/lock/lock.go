@@ -15,16 +15,16 @@ import (
 // Lock is the inside of the root package's Lock, which documents the methods of the same names. It is safe
 // for concurrent use. [New] makes it.
 type Lock struct {
-	p  grant.Primitive
-	by Ways // nil: it is the primitive's
+	p      grant.Primitive
+	engine Engine // nil: the primitive is
 }
 
-// AnyHolder is for the token of [Ways].ForceUnlock.
+// AnyHolder is for the token of [Engine].ForceUnlock.
 const AnyHolder = lua.AnyHolder
 
-// Ways are how a lock is taken that is no single primitive. The root package's Lock documents what is named
-// as there. They are safe for concurrent use.
-type Ways interface {
+// Engine takes a lock that is no single primitive. The root package's Lock documents what is named as there. Its methods
+// are safe for concurrent use.
+type Engine interface {
 	Name() string
 	// Client is the one whose options and hooks count.
 	Client() *session.Client
@@ -58,15 +58,15 @@ func NewPolled(c *session.Client, name string, o terms.Options) (grant.Primitive
 	return grant.NewPrimitive(c, kind, name, o.Polling())
 }
 
-// Of returns the lock with these terms and this kind.
-func Of(p grant.Primitive) *Lock { return &Lock{p: p} }
+// OfPrimitive returns the lock of a primitive, which has its terms and its kind.
+func OfPrimitive(p grant.Primitive) *Lock { return &Lock{p: p} }
 
-// By returns the lock that is taken in these ways.
-func By(w Ways) *Lock { return &Lock{by: w} }
+// OfEngine returns the lock that an engine takes.
+func OfEngine(e Engine) *Lock { return &Lock{engine: e} }
 
-// Primitive returns what the lock is; nil of one that is taken in other ways.
+// Primitive returns what the lock is; nil of one that an engine takes.
 func (l *Lock) Primitive() *grant.Primitive {
-	if l.by != nil {
+	if l.engine != nil {
 		return nil
 	}
 	return &l.p
@@ -75,8 +75,8 @@ func (l *Lock) Primitive() *grant.Primitive {
 // Client is the one whose options and hooks count; nil of the zero value.
 func (l *Lock) Client() *session.Client {
 	switch {
-	case l.by != nil:
-		return l.by.Client()
+	case l.engine != nil:
+		return l.engine.Client()
 	case l.p.Queue == nil:
 		return nil
 	default:
@@ -89,16 +89,16 @@ func (l *Lock) Key() string { return l.Client().Options.Prefix + l.Name() }
 
 // Same reports whether both are the same lock, or the same half of one.
 func (l *Lock) Same(other *Lock) bool {
-	if l.by != nil || other.by != nil {
-		return l.by == other.by
+	if l.engine != nil || other.engine != nil {
+		return l.engine == other.engine
 	}
 	return l.p.Queue == other.p.Queue && l.p.Shared == other.p.Shared
 }
 
 // Reenter returns a further hold if parent is the context of one of this lock, and nil if it is not.
 func (l *Lock) Reenter(parent context.Context) (*grant.Hold, error) {
-	if l.by != nil {
-		return l.by.Reenter(parent)
+	if l.engine != nil {
+		return l.engine.Reenter(parent)
 	}
 	return l.p.Reenter(parent)
 }
@@ -108,8 +108,8 @@ func (l *Lock) InLine() int { return l.p.InLine() }
 
 // Name is the name that was given to New, without the client's prefix.
 func (l *Lock) Name() string {
-	if l.by != nil {
-		return l.by.Name()
+	if l.engine != nil {
+		return l.engine.Name()
 	}
 	return l.p.Name
 }
@@ -117,7 +117,7 @@ func (l *Lock) Name() string {
 // KnownOutage is that of [grant.Primitive]; nil for a lock over several servers, which asks those that are
 // there.
 func (l *Lock) KnownOutage() error {
-	if l.by != nil {
+	if l.engine != nil {
 		return nil
 	}
 	return l.p.KnownOutage()
@@ -125,8 +125,8 @@ func (l *Lock) KnownOutage() error {
 
 // Lock waits until the lock is held.
 func (l *Lock) Lock(ctx context.Context) (*grant.Hold, error) {
-	if l.by != nil {
-		return l.by.Acquire(grant.Attempt{Parent: ctx, Waits: ctx})
+	if l.engine != nil {
+		return l.engine.Acquire(grant.Attempt{Parent: ctx, Waits: ctx})
 	}
 	// Inlined: what an idle waiter has on its stack is most of its cost.
 	return l.p.Acquire(grant.Attempt{Parent: ctx, Waits: ctx}) //nolint:contextcheck // it is in the attempt
@@ -146,16 +146,16 @@ func (l *Lock) TryLockFor(ctx context.Context, d time.Duration) (*grant.Hold, er
 		return nil, err
 	}
 	defer cancel()
-	if l.by != nil {
-		return l.by.Acquire(grant.Attempt{Parent: ctx, Waits: limited})
+	if l.engine != nil {
+		return l.engine.Acquire(grant.Attempt{Parent: ctx, Waits: limited})
 	}
 	return l.p.Acquire(grant.Attempt{Parent: ctx, Waits: limited}) //nolint:contextcheck // as in Lock
 }
 
 // Acquire makes an attempt.
 func (l *Lock) Acquire(a grant.Attempt) (*grant.Hold, error) {
-	if l.by != nil {
-		return l.by.Acquire(a)
+	if l.engine != nil {
+		return l.engine.Acquire(a)
 	}
 	return l.p.Acquire(a)
 }
@@ -180,7 +180,7 @@ func (l *Lock) DoFor(ctx context.Context, d time.Duration, f func(context.Contex
 
 // Attach goes on with what a Detach has left.
 func (l *Lock) Attach(ctx context.Context, text string) (*grant.Hold, error) {
-	if l.by != nil {
+	if l.engine != nil {
 		return nil, fail.Wrap(l.Name(), fail.Invalid("a lock over several servers cannot be attached"))
 	}
 	return l.p.Attach(ctx, text)
@@ -201,8 +201,8 @@ func (l *Lock) ForceUnlockToken(ctx context.Context, token int64) (bool, error) 
 }
 
 func (l *Lock) forceUnlock(ctx context.Context, token int64) (bool, error) {
-	if l.by != nil {
-		return l.by.ForceUnlock(ctx, token)
+	if l.engine != nil {
+		return l.engine.ForceUnlock(ctx, token)
 	}
 	q, c := l.p.Queue, l.p.Queue.At.Client
 	if c.Closing.Err() != nil {

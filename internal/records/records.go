@@ -15,7 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/identity"
 )
 
-// Records are those of one client. Its methods are safe for concurrent use.
+// Records are what one client tells, and reads of others. Its methods are safe for concurrent use.
 type Records struct {
 	of      Client
 	host    Host
@@ -96,7 +96,7 @@ func New(of Client, host Host) *Records {
 // ShortName is a key without the client's prefix.
 func (r *Records) ShortName(key string) string { return strings.TrimPrefix(key, r.of.Prefix) }
 
-// key is that of the client's own record.
+// key is where the client's own record is.
 func (r *Records) key() string { return identity.Key(r.of.Prefix, r.of.ID) }
 
 // self is who this client is.

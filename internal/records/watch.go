@@ -142,8 +142,8 @@ func (r *Records) during(first deadlock.Wait, key string) (all []deadlock.Wait) 
 	return all
 }
 
-// waits are those that last while their callers hold something. With more than tellMany tenures there are
-// none: they would be told too seldom to be believed.
+// waits returns what the client tells of its waits: of each whose caller holds something. With more than tellMany
+// tenures there are none: they would be told too seldom to be believed.
 func (r *Records) waits(tenures []Tenure, now time.Time) (all []identity.Wait) {
 	if len(tenures) > tellMany {
 		return nil
@@ -193,8 +193,8 @@ type watchedWait struct {
 	caller context.Context
 }
 
-// waitBy returns how a wait is known. It is the zero value when the caller's context cannot be compared, or is not
-// known: the wait may be told twice.
+// waitBy returns by what a wait is known. It is the zero value when the caller's context is not known, or cannot
+// be compared: then the wait may be told twice.
 func waitBy(wait Telling) watchedWait {
 	if wait.Caller == nil || !reflect.ValueOf(wait.Caller).Comparable() {
 		return watchedWait{}

@@ -6,12 +6,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// The floor of a name is the highest token that the client has seen of it; of a barrier, the highest
-// generation. It goes with the commands of the name. So what is given out grows also when Redis has lost the
-// key of the last one, and its clock was set back or is another server's.
+// The floor of a name is the highest token that this client has seen of it; of a barrier, the highest generation.
+// The client sends it with each command of the name. So tokens grow even when Redis has lost the key of the last
+// one, and its clock is behind: it was set back, or another server has taken over.
 //
-// Each name has its own. Tokens are near the clock of the server that has the name, and other servers have
-// other clocks. A floor for all names would take the tokens of the fastest clock to all others.
+// Each name has a floor of its own. Tokens are near the clock of the name's server, and servers have different
+// clocks. One floor for all names would carry the tokens of the fastest clock to all others.
 
 // floorsKept is how many floors are kept, at least, of names that nothing refers to any more.
 const floorsKept = 5000

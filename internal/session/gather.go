@@ -47,9 +47,9 @@ func (c *Client) BeginRequest() (many bool) {
 // EndRequest ends what BeginRequest began.
 func (c *Client) EndRequest() { c.gathering.busy.Add(-1) }
 
-// Gather has a request carried out in one script with the requests of other goroutines that are ready now. It
-// returns the reply, as [lua.Conn.Gathered] does; 0 when nothing was done, as where no other request is ready:
-// then the caller sends the request by itself. When ctx ends before the answer, or the client is closed, the
+// Gather sends a request in one script with the requests of other goroutines that are ready now. It returns the
+// reply, as [lua.Conn.Gathered] does. The reply is 0 if nothing was done, for example because no other request is
+// ready: then the caller sends its request itself. If ctx ends before the answer, or the client is closed, the
 // error is ErrInterrupted.
 func (c *Client) Gather(ctx context.Context, r lua.Ready) (reply int64, err error) {
 	g := &c.gathering

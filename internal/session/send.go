@@ -62,10 +62,10 @@ func (c *Client) NewID() string { return c.IDs.ID(c.IDs.Next()) }
 // RecordTTL is how long Redis keeps the record of a command that takes effect once (rule 15).
 const RecordTTL = 10 * time.Minute
 
-// UpWhileRecorded returns a function that waits as [Target.Up] does, but only until a minute before the
-// records of commands may be gone which are sent from now on. After that a repetition could take effect
-// twice. It looks at both clocks, and the later one counts: the monotonic one stands still while a machine is
-// suspended, and the other one may be set.
+// UpWhileRecorded returns a function that waits as [Target.Up] does, for as long as a command may be repeated.
+// Redis keeps the records of commands for a limited time, and a repetition after it could take effect twice. So
+// the function ends its wait a minute before. It reads both clocks, and the later one counts: the monotonic clock
+// stands still while a machine is suspended, and the wall clock may be set.
 func (t *Target) UpWhileRecorded() func(context.Context) error {
 	until := time.Now().Add(RecordTTL - time.Minute)
 	return func(ctx context.Context) error {

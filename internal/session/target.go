@@ -70,8 +70,8 @@ func GetOrCreate[T any](c *Client, family lua.Family, name string, build func(Ta
 	return x, nil
 }
 
-// At returns the target of a key that is not of this library, and has not the client's prefix. Each call
-// makes one.
+// At returns the target of a key that is not of this library, and does not begin with the client's prefix. Each
+// call makes a new target.
 func (c *Client) At(keys *lua.Keys) *Target {
 	return &Target{
 		Client: c, Keys: keys, slot: c.Conn.Slot(keys), ServerClock: &clock.Clock{}, Floor: new(atomic.Int64), hinted: new(time.Time),

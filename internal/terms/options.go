@@ -9,7 +9,7 @@ import (
 )
 
 // Options are what the options of the lock packages set. Zero values mean that the option was not given.
-// [Chosen] makes them of a list.
+// [Collect] makes them of a list.
 type Options struct {
 	lease, fixed, minHold, maxHold *time.Duration
 	budget                         *Budget

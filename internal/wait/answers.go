@@ -209,8 +209,8 @@ func (q *Waiters) Granted(w *Waiter, m lua.Message) bool {
 	}
 }
 
-// strange is how far a token in a message may be ahead of what its waiter knows of its server: a minute of
-// tokens at full speed.
+// strange is how far a token in a message may be ahead of the tokens that its waiter knows of the server: a minute
+// of them at full speed.
 const strange = int64(time.Minute / time.Microsecond)
 
 // learn makes a grant of a message, or has it confirmed. Redis is asked when the message cannot be dated, and

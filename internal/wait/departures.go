@@ -30,8 +30,8 @@ func (q *Waiters) Departing() bool {
 	return q.departures.N() > 0 && q.queued.Len() == 0
 }
 
-// Leaving is what Redis may still get of those who were given up here. unheard: it has not heard of one of
-// them. unsettled: the cancel of one is under way, or is to be repeated. Tests wait for the end of it.
+// Leaving reports what is still open about waiters that this process gave up. unheard: Redis has not heard of the
+// end of one. unsettled: a cancel is under way, or will be repeated. Tests wait until both are false.
 func (q *Waiters) Leaving() (unheard, unsettled bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -24,8 +24,7 @@ type Server interface {
 	// Clock returns what the server's clock shows at that moment, or less; 0 when that is not known.
 	Clock(at time.Time) int64
 
-	// Inbox returns when grants for this client's waiters would arrive. Listening reports whether they would
-	// now.
+	// Inbox waits until a grant for a waiter of this client would arrive. Listening reports whether it would now.
 	Inbox(ctx context.Context) error
 	Listening() bool
 	// Failed is told of an error that passes by itself, and when its command was sent. Up waits until Redis

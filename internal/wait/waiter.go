@@ -9,7 +9,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// Waiter is one tenure: an owner id that is never used again. Its exported fields are set before Wait.
+// Waiter is a tenure as the queue sees it: what waits under an owner id that is never used again. Its exported
+// fields are set before Wait.
 type Waiter struct {
 	Number uint64        // unique within the client
 	Owner  string        // the owner id in Redis

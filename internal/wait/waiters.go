@@ -154,7 +154,7 @@ func (q *Waiters) Queued() int {
 	return q.queued.Len()
 }
 
-// Interrupt wakes w, if it sleeps, without a notice: its context has ended, or the client is closing.
+// Interrupt wakes w if it sleeps, without a notice, because its context has ended or the client is closing.
 func (q *Waiters) Interrupt(w *Waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

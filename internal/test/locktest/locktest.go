@@ -72,7 +72,7 @@ func New(t testing.TB, c *session.Client, name string, delegate bool, set ...ter
 }
 
 // Options are those of a package that has them all.
-func Options(set ...terms.Option) terms.Options { return terms.Chosen("test", terms.OptionsAll, set) }
+func Options(set ...terms.Option) terms.Options { return terms.Collect("test", terms.OptionsAll, set) }
 
 // Locker is any lock whose holds are of that type.
 type Locker[H any] interface {

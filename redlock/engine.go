@@ -15,9 +15,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// ways are how the lock is taken: what is behind [Lock]. They are also the key under which a context has its
+// engine is what is behind [Lock]: it takes the lock on a majority. It is also the key under which a context has its
 // hold.
-type ways struct {
+type engine struct {
 	name     string
 	servers  []*grant.Primitive
 	queued   []*grant.Primitive // the same, with waiters that stand in a queue; nil where the client hears of no grant
@@ -33,14 +33,14 @@ type ways struct {
 	twice    error               // two of them are one
 }
 
-var _ lock.Ways = (*ways)(nil)
+var _ lock.Engine = (*engine)(nil)
 
-// Name is of [lock.Ways], as are the methods that follow.
-func (w *ways) Name() string { return w.name }
+// Name is of [lock.Engine], as are the methods that follow.
+func (w *engine) Name() string { return w.name }
 
-func (w *ways) Client() *session.Client { return w.servers[0].Queue.At.Client }
+func (w *engine) Client() *session.Client { return w.servers[0].Queue.At.Client }
 
-func (w *ways) Reenter(parent context.Context) (*grant.Hold, error) {
+func (w *engine) Reenter(parent context.Context) (*grant.Hold, error) {
 	outer, ok := parent.Value(w).(*grant.Hold)
 	if !ok || w.Client().Closing.Err() != nil || parent.Err() != nil || !outer.Held() {
 		return nil, nil //nolint:nilnil,nilerr // there is nothing to re-enter, which is no error
@@ -52,7 +52,7 @@ func (w *ways) Reenter(parent context.Context) (*grant.Hold, error) {
 	return q.reenter(parent), nil
 }
 
-func (w *ways) Acquire(a grant.Attempt) (*grant.Hold, error) {
+func (w *engine) Acquire(a grant.Attempt) (*grant.Hold, error) {
 	began := time.Now()
 	hold, err := w.Reenter(a.Parent)
 	if hold != nil {
@@ -77,7 +77,7 @@ func (w *ways) Acquire(a grant.Attempt) (*grant.Hold, error) {
 }
 
 // acquire calls contends once others have the lock, and it waits.
-func (w *ways) acquire(a grant.Attempt, contends func()) (*quorum, error) {
+func (w *engine) acquire(a grant.Attempt, contends func()) (*quorum, error) {
 	closing := w.Client().Closing
 	switch {
 	case closing.Err() != nil:
@@ -113,13 +113,13 @@ func (w *ways) acquire(a grant.Attempt, contends func()) (*quorum, error) {
 		return nil, grant.EndOf(w.name, a.Parent, a.Waits, nil)
 	}
 	defer w.line.Release(1)
-	c := contest{ways: w, attempt: a, contends: contends, unfit: make([]bool, len(w.servers))}
+	c := contest{engine: w, attempt: a, contends: contends, unfit: make([]bool, len(w.servers))}
 	defer c.end()
 	return c.run()
 }
 
 // stand waits in the line of the goroutines that share the lock.
-func (w *ways) stand(open context.Context, contends func()) error {
+func (w *engine) stand(open context.Context, contends func()) error {
 	if w.line.TryAcquire(1) {
 		return nil
 	}
@@ -128,13 +128,13 @@ func (w *ways) stand(open context.Context, contends func()) error {
 }
 
 // newQuorum has no part yet.
-func (w *ways) newQuorum() *quorum {
-	return &quorum{ways: w, parts: make([]*grant.Part, len(w.servers))}
+func (w *engine) newQuorum() *quorum {
+	return &quorum{engine: w, parts: make([]*grant.Part, len(w.servers))}
 }
 
 // order is the one in which servers are asked: the same for all processes that have given them in one order,
 // but that those come last that are known to be away. Each name begins with another server.
-func (w *ways) order() []int {
+func (w *engine) order() []int {
 	order, away := make([]int, 0, len(w.servers)), []int(nil)
 	for n := range w.servers {
 		if i := (w.first + n) % len(w.servers); w.isAway(i) {
@@ -147,7 +147,7 @@ func (w *ways) order() []int {
 }
 
 // isClosed reports whether so many clients are closed that no majority is left.
-func (w *ways) isClosed() bool {
+func (w *engine) isClosed() bool {
 	open := 0
 	for _, p := range w.servers {
 		if p.Queue.At.Client.Closing.Err() == nil {
@@ -158,14 +158,14 @@ func (w *ways) isClosed() bool {
 }
 
 // isAway reports whether a server is known to be away, or its client is closed.
-func (w *ways) isAway(server int) bool {
+func (w *engine) isAway(server int) bool {
 	at := &w.servers[server].Queue.At
 	return at.Client.Closing.Err() != nil || at.Health().Away() != nil
 }
 
 // knownOutage is why no majority can be had by an attempt that does not wait, as far as is known without
 // asking; nil when one may.
-func (w *ways) knownOutage() (away error) {
+func (w *engine) knownOutage() (away error) {
 	well := len(w.servers)
 	for _, p := range w.servers {
 		if err := p.Queue.At.KnownOutage(); err != nil {
@@ -180,7 +180,7 @@ func (w *ways) knownOutage() (away error) {
 }
 
 // failed is the error of an attempt that is not repeated.
-func (w *ways) failed(a grant.Attempt, err error) error {
+func (w *engine) failed(a grant.Attempt, err error) error {
 	silent := errors.Is(err, errSilent)
 	switch {
 	case silent && a.Waits.Err() != nil && !errors.Is(err, fail.ErrUnavailable): // nobody waited for an answer

@@ -57,9 +57,9 @@ func (s set) SetLock(o *Options) {
 	s.apply(o)
 }
 
-// Chosen returns what the options set, of a package that has these. [Options.Terms] refuses what it does
+// Collect returns what the options set, of a package that has these. [Options.Terms] refuses what it does
 // not have.
-func Chosen[O Option](pkg string, has Choice, options []O) Options {
+func Collect[O Option](pkg string, has Choice, options []O) Options {
 	if len(options) == 0 {
 		return Options{}
 	}
