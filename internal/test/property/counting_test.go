@@ -157,10 +157,7 @@ func (m *counting) try(n int) {
 		m.demands(s, n, ctx, over, func(ctx context.Context) error { return s.TryAcquire(ctx, n) })
 		return
 	}
-	wait := long
-	if m.demand(n, s.terms) == "waits" {
-		wait = short
-	}
+	wait := m.patience(s.client, n, s.terms, over)
 	s.what += " for a while"
 	m.demands(s, n, ctx, over, func(ctx context.Context) error { return s.TryAcquireFor(ctx, n, wait) })
 }

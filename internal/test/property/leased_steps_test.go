@@ -94,10 +94,7 @@ func (m *leased) tryAcquire(n int) {
 func (m *leased) tryAcquireFor(n int) {
 	s := m.source("TryAcquireFor %d", n)
 	ctx, over := m.opening(s.client)
-	wait := long
-	if m.demand(n, s.terms) == "waits" {
-		wait = short
-	}
+	wait := m.patience(s.client, n, s.terms, over)
 	m.demands(s, n, ctx, over, func(ctx context.Context) (*semaphore.Permits, error) { return s.TryAcquireFor(ctx, n, wait) })
 }
 
@@ -123,9 +120,7 @@ func (m *leased) do(n int) {
 		want = m.demand(n, s.terms)
 	}
 	if want == "waits" {
-		if m.said[s.client] > 0 {
-			m.ask(s.client)
-		}
+		m.certain(s.client)
 		ctx, want = m.ended()
 	}
 	result, runs := pick(m.place, nil, errOurs), want == "ok"

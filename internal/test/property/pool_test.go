@@ -3,6 +3,7 @@ package property_test
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -148,6 +149,25 @@ func (m *pool) ask(client int) {
 	require.NoError(m.t, m.asks(client), m.told())
 }
 
+// certain has a client say it at once, before a request that may end unsent: 3 ms pass before a busy machine
+// sends it.
+func (m *pool) certain(client int) {
+	m.t.Helper()
+	if m.said[client] > 0 {
+		m.ask(client)
+	}
+}
+
+// patience is how long a request may wait: long if it is over at once, else so short that it is in vain.
+func (m *pool) patience(client, n int, o terms, over string) time.Duration {
+	m.t.Helper()
+	if over != "" || m.demand(n, o) != "waits" {
+		return long
+	}
+	m.certain(client)
+	return short
+}
+
 // opening returns the context of a request, and what comes of one that has ended: that says nothing to Redis.
 func (m *pool) opening(client int) (ctx context.Context, over string) {
 	m.t.Helper()
@@ -210,9 +230,7 @@ func (m *pool) deletable() bool {
 // wait begins to wait.
 func (m *pool) wait(client, n int, o terms, what string, f func(context.Context) (any, error)) {
 	m.t.Helper()
-	if m.said[client] > 0 { // it must not say it only when another client has said something else
-		m.ask(client)
-	}
+	m.certain(client) // it must not say it only when another client has said something else
 	m.queue = append(m.queue, &request{call: m.begin(client, what, f), n: n, terms: o})
 }
 
