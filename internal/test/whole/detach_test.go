@@ -347,6 +347,7 @@ func TestDetachIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, got.Unlock(t.Context()))
 
+	require.NoError(t, c.Check(t.Context())) // before its inbox is confirmed, readers share nothing
 	one, err := rw.Read().Lock(t.Context())
 	require.NoError(t, err)
 	two, err := rw.Read().Lock(t.Context())
