@@ -3,12 +3,12 @@ package property_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/internal/test/oracle"
 )
 
 // view is a latch of a client, for one call.
@@ -53,7 +53,7 @@ func (m *latches) setting() {
 	if again {
 		v.what, set = v.what+" again", v.Rearm
 	}
-	may := m.status == countdown.NotSet || m.status == countdown.Open && again
+	_, may := m.is.Set(n, again)
 	done, err := set(context.Background(), n)
 	m.same(fmt.Sprint(may, " ok"), fmt.Sprint(done, " ", kinds(err)), "%s", v.what)
 	if may {
@@ -62,7 +62,7 @@ func (m *latches) setting() {
 }
 
 func (m *latches) counting() {
-	n, participant, ctx := int64(1), "", context.Background()
+	n, bit, ctx := int64(1), int64(0), context.Background()
 	v := m.view("CountDown")
 	count := v.CountDown
 	switch m.random.IntN(4) {
@@ -70,41 +70,27 @@ func (m *latches) counting() {
 		n = 1 + m.random.Int64N(3)
 		v.what, count = fmt.Sprint(v.what, n), func(ctx context.Context) (countdown.Tally, error) { return v.CountDownN(ctx, n) }
 	case 1, 2:
-		participant = pick(m.place, "p", "q")
-		v.what, count = v.what+" as "+participant, func(ctx context.Context) (countdown.Tally, error) { return v.CountDownAs(ctx, participant) }
+		bit = pick[int64](m.place, 1, 2)
+		v.what, count = v.what+" as "+counted[bit], func(ctx context.Context) (countdown.Tally, error) { return v.CountDownAs(ctx, counted[bit]) }
 	}
-	if m.status == countdown.NotSet && v.which == stating {
+	if m.is.Status == countdown.NotSet && v.which == stating {
 		m.set(stated, false)
 	}
-	want, outcome := countdown.Tally{}, "ok"
-	switch {
-	case m.status == countdown.NotSet:
-		outcome = "ErrNotSet"
-	case m.status == countdown.Open:
-	case slices.Contains(m.participants, participant):
-		want.Remaining = m.count
-	case n > m.count:
-		outcome = "ErrInvalid"
-	default:
-		m.count -= n
-		want = countdown.Tally{Remaining: m.count, Counted: true}
-		if participant != "" {
-			m.participants = append(m.participants, participant)
-			slices.Sort(m.participants)
-		}
-		if m.count == 0 {
-			m.settle("ok", countdown.Open)
-		}
+	after, want, outcome := m.is.CountDown(n, bit)
+	if want.Counted && want.Remaining == 0 {
+		m.settle("ok", after)
 	}
+	m.is = after
 	got, err := count(ctx)
-	m.same(fmt.Sprintf("%+v %s", want, outcome), fmt.Sprintf("%+v %s", got, kinds(err)), "%s", v.what)
+	m.same(fmt.Sprintf("%+v %s", want, kinds(outcome)), fmt.Sprintf("%+v %s", got, kinds(err)), "%s", v.what)
 }
 
 func (m *latches) remove() {
 	v := m.view("Delete")
 	existed, err := v.Delete(context.Background())
-	m.same(fmt.Sprint(m.status != countdown.NotSet, " ok"), fmt.Sprint(existed, " ", kinds(err)), "%s", v.what)
-	m.settle("ErrDeleted", countdown.NotSet)
+	after, is := m.is.Delete()
+	m.same(fmt.Sprint(is, " ok"), fmt.Sprint(existed, " ", kinds(err)), "%s", v.what)
+	m.settle("ErrDeleted", after)
 }
 
 // await waits in the background if it has to.
@@ -116,11 +102,11 @@ func (m *latches) await() {
 		return
 	}
 	switch {
-	case m.status == countdown.NotSet && v.which == stating:
+	case m.is.Status == countdown.NotSet && v.which == stating:
 		m.making(v)
-	case m.status == countdown.Open, m.status == countdown.NotSet && v.which != patient:
+	case m.is.Status == countdown.Open, m.is.Status == countdown.NotSet && v.which != patient:
 		now := unset
-		if m.status == countdown.Open {
+		if m.is.Status == countdown.Open {
 			now = sight(m.generation)
 		}
 		m.same(m.fate(&latchWaiter{which: v.which}, now), kinds(v.Await(context.Background())), "%s", v.what)
@@ -139,7 +125,7 @@ func (m *latches) making(v view) {
 	m.still(c)
 	got, err := m.all[m.client()][plainLatch].CountDownN(context.Background(), stated)
 	m.same("{Remaining:0 Counted:true} ok", fmt.Sprintf("%+v %s", got, kinds(err)), "CountDownN %d of what %s made", stated, v.what)
-	m.settle("ok", countdown.Open)
+	m.settle("ok", oracle.Latch{Status: countdown.Open})
 	c.ends("ok")
 }
 
@@ -179,7 +165,7 @@ func (m *latches) displaced() {
 
 // expire sets a latch that is not counted down in time.
 func (m *latches) expire() {
-	if m.status != countdown.NotSet {
+	if m.is.Status != countdown.NotSet {
 		return
 	}
 	const brief = 100 * time.Millisecond
@@ -205,7 +191,7 @@ func (m *latches) expire() {
 		m.same("{Remaining:0 Counted:false} ErrExpired", fmt.Sprintf("%+v %s", counted, kinds(err1)), "CountDown of it")
 		m.same("true ok", fmt.Sprint(existed, " ", kinds(err2)), "Delete of it")
 	}
-	m.settle("ErrExpired", countdown.NotSet)
+	m.settle("ErrExpired", oracle.Latch{})
 }
 
 // aside does what changes nothing, as the context has ended.

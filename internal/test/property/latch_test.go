@@ -10,20 +10,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/internal/test/oracle"
 )
 
 // latches is the model of the latch of a name.
 type latches struct {
 	*place
-	all          [2][latchKinds]*countdown.Latch
-	status       countdown.Status
-	count        int64
-	expires      bool // the generation has a time to live
-	participants []string
-	generation   int      // of how many it is the last
-	fates        []string // what an Await of each is told; empty while that goes on
-	number       int64    // of the last generation, in Redis
-	waiters      []*latchWaiter
+	all        [2][latchKinds]*countdown.Latch
+	is         oracle.Latch
+	expires    bool     // the generation has a time to live
+	generation int      // of how many it is the last
+	fates      []string // what an Await of each is told; empty while that goes on
+	number     int64    // of the last generation, in Redis
+	waiters    []*latchWaiter
 }
 
 // The latches of a client.
@@ -41,6 +40,9 @@ const (
 	stated = 2
 	ttl    = time.Hour
 )
+
+// counted is who has counted, of the participants p and q, whose bits are 1 and 2.
+var counted = [...]string{"", "p", "q", "pq"}
 
 // latchWaiter is an Await. Whether it has looked cannot be seen, so seen is what it may have seen.
 type latchWaiter struct {
@@ -83,13 +85,14 @@ func newLatches(p *place) *latches {
 }
 
 func (m *latches) kind() string { return "latch" }
-func (m *latches) there() bool  { return m.status == countdown.Shut }
+func (m *latches) there() bool  { return m.is.Status == countdown.Shut }
 func (m *latches) text() bool   { return true }
 func (m *latches) queued() int  { return len(m.waiters) }
 
 // set begins a generation.
 func (m *latches) set(n int64, expires bool) {
-	m.status, m.count, m.expires, m.participants = countdown.Shut, n, expires, nil
+	m.is, _ = m.is.Set(n, true)
+	m.expires = expires
 	m.fates = append(m.fates, "")
 	m.generation++
 	m.look()
@@ -97,21 +100,18 @@ func (m *latches) set(n int64, expires bool) {
 }
 
 // settle says what became of the generation, and how the latch is then.
-func (m *latches) settle(fate string, status countdown.Status) {
-	if m.status == countdown.Shut {
+func (m *latches) settle(fate string, after oracle.Latch) {
+	if m.is.Status == countdown.Shut {
 		m.fates[m.generation] = fate
 	}
-	m.status, m.count = status, 0
-	if status == countdown.NotSet {
-		m.participants = nil
-	}
+	m.is = after
 	m.look()
 }
 
 // look is a moment in which everybody who waits may look for the first time.
 func (m *latches) look() {
 	now := unset
-	if m.status != countdown.NotSet {
+	if m.is.Status != countdown.NotSet {
 		now = sight(m.generation)
 	}
 	for _, w := range m.waiters {
@@ -156,7 +156,7 @@ func (m *latches) served() {
 		waits := false
 		for _, s := range w.seen {
 			fate := m.fate(w, s)
-			passed := s == unset && w.which == patient && m.status != countdown.NotSet // it has been set
+			passed := s == unset && w.which == patient && m.is.Status != countdown.NotSet // it has been set
 			waits = waits || s != notYet && fate == "" && !passed
 			if fate != "" {
 				fates = append(fates, fate)
@@ -182,13 +182,13 @@ func (m *latches) wrong(reader int) string {
 	switch {
 	case err != nil || err1 != nil:
 		return fmt.Sprintf("Inspect: %v, Count: %v", err, err1)
-	case s.Status != m.status || s.Count != m.count || count != m.count:
-		return fmt.Sprintf("the latch is %v with %d, and Inspect says %+v, Count %d", m.status, m.count, s, count)
-	case strings.Join(s.Participants, " ") != strings.Join(m.participants, " "):
-		return fmt.Sprintf("%v have counted, and Inspect says %+v", m.participants, s)
+	case s.Status != m.is.Status || s.Count != m.is.Count || count != m.is.Count:
+		return fmt.Sprintf("the latch is %v with %d, and Inspect says %+v, Count %d", m.is.Status, m.is.Count, s, count)
+	case strings.Join(s.Participants, "") != counted[m.is.Counted]:
+		return fmt.Sprintf("%q have counted, and Inspect says %+v", counted[m.is.Counted], s)
 	case mortal && (s.Expires <= 0 || s.Expires > ttl), !mortal && s.Expires >= 0:
 		return fmt.Sprintf("Inspect says %+v", s)
-	case m.status != countdown.NotSet && s.Generation <= 0 || s.Generation != 0 && s.Generation < m.number:
+	case m.is.Status != countdown.NotSet && s.Generation <= 0 || s.Generation != 0 && s.Generation < m.number:
 		return fmt.Sprintf("the generation was %d, and Inspect says %+v", m.number, s)
 	}
 	m.number = max(m.number, s.Generation)
@@ -209,7 +209,7 @@ func (m *latches) end() {
 	if is := m.occupant(); is != nil && is != family(m) {
 		return // that it has been open is known for a day
 	}
-	if m.status != countdown.NotSet {
+	if m.is.Status != countdown.NotSet {
 		m.remove()
 	}
 	m.check()
