@@ -153,8 +153,7 @@ func newEngine(clients []*latchkey.Client, name string, opts []Option) (*engine,
 	return w, nil
 }
 
-// queuedAs is a primitive whose waiters are queued, but that is otherwise the polled one; nil where grants do
-// not reach the client.
+// queuedAs returns a primitive like polled, whose waiters queue. It returns nil if grants cannot reach the client.
 func queuedAs(c *session.Client, polled *grant.Primitive, name string, o terms.Options) (*grant.Primitive, error) {
 	if c.Options.WithoutPubSub {
 		return nil, nil //nolint:nilnil // it polls

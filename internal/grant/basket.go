@@ -151,7 +151,8 @@ func holdPrefix(parent context.Context, ps []*Primitive, tenures []*tenure, errs
 	return holds
 }
 
-// discardFrom gives back what was granted to the tenures from the i-th on, and is no hold yet.
+// discardFrom gives back the grants of tenures[i:]. None of them is a hold yet. errs has the reason where a tenure
+// was granted nothing.
 func discardFrom(i int, tenures []*tenure, errs []error) {
 	for ; i < len(tenures); i++ {
 		if errs[i] == nil {

@@ -58,8 +58,9 @@ func (t *tenure) gives(token int64) {
 	}
 }
 
-// excludesHere reports whether tokens of the tenure grow from hold to hold of the process. The parts of a
-// redlock are not compared here: the redlock compares their tokens.
+// excludesHere reports whether each hold of this process must have a greater token than the one before: holds that
+// exclude each other come one after the other. It reports false for a part of a redlock, which compares the tokens
+// itself.
 func (t *tenure) excludesHere() bool {
 	return t.queue.kind.Exclusive && !t.shared && t.partOf == nil
 }

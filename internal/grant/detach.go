@@ -134,7 +134,7 @@ func detach(ctx context.Context, h *Hold, d time.Duration) (string, error) {
 	return detached{at.Keys.Family(), t.isShared(), identity.Name(at.Keys.Name()), to}.String(), err
 }
 
-// beginDetach returns an error unless h is all that holds in its tenure. From now on no goroutine joins it.
+// beginDetach returns an error unless h is the only hold of its tenure. After it no goroutine joins the tenure.
 func (u *turn) beginDetach(h *Hold) error {
 	t := u.tenure
 	h.Look() // without the mutex

@@ -4,11 +4,11 @@ import "strings"
 
 // Doubt: what happens when a reply says that Redis may have lost what this process holds.
 //
-// Somebody may delete a lock's key, or Redis may lose its data. Then others can have the lock while this
-// process passes it on, joins it, or lets it linger. None of these asks Redis. The next renewal finds out. A
-// reply to something else may say so before that, at no cost: an Inspect that finds another holder, or a
-// waiter of this process that had to be queued anew. Then nothing is begun any more that Redis was not asked
-// about. What is parked is released, and what is held is renewed at once, which says whether it is lost.
+// A lock's key may be deleted, or Redis may lose its data. Then another process can have the lock while this one
+// passes it on, joins it, or lets it linger. None of these steps asks Redis. The next renewal finds the loss. Another
+// reply may show it earlier, at no cost: an Inspect finds another holder, or a waiter of this process has to queue
+// anew. From then on this process begins no hold before it has asked Redis. It releases what is parked. It renews
+// what is held at once, and the reply says whether that is lost.
 
 // Holding is what a process held before it asked Redis who holds the lock.
 type Holding struct{ alone, shared *tenure }

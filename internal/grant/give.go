@@ -144,8 +144,8 @@ func (t *tenure) give(now time.Time) bool {
 // A request for several permits is as one of others. It may fit later than requests that came after it, so it
 // must have its place in the queue.
 
-// remembered is how long a process believes that others wait after it heard so. A request that queues
-// in this time, and finds others, tells it once more.
+// remembered is how long a process believes that other processes wait, after it heard so. A request that queues in
+// this time finds them again if they still wait.
 const remembered = 50 * time.Millisecond
 
 // others is whether others wait for the permits of a name. The zero value says no. The mutex of the queue

@@ -40,9 +40,10 @@ func (t *tenure) mayPark() bool {
 		t.queue.At.Client.Closing.Err() == nil && (s.until.IsZero() || t.queue.parkedAlarm.isSetBy(s.until) || time.Until(s.until) > 0)
 }
 
-// park leaves a tenure that may be parked in the line. It reports false, and does nothing, when somebody else
-// competes, or has parked one, and when the process may not hear that others want it. The mutex is held: so
-// when the process hears again, either endDeaf finds the tenure, or it is not left here.
+// park leaves in the line a tenure that mayPark allows. It reports false, and does nothing, if another goroutine
+// competes, if a tenure is parked there already, or if a message may have been missed which says that others want
+// the lock. The caller has the mutex, as endDeaf has: so endDeaf, which runs when messages arrive again, finds what
+// was parked before it.
 func (t *tenure) park() bool {
 	q := t.queue
 	l := &q.alone.line
@@ -240,8 +241,8 @@ func (q *Queue) holder() *tenure {
 	return q.alone.holder
 }
 
-// How long an attempt waits for the answer of an owner that may linger. Where no answer can arrive, it pauses
-// for as long as such an owner should take.
+// How long an attempt waits until an owner that may linger says that it holds the lock, or has released it. If no
+// such answer can arrive, the attempt pauses for as long as an owner takes to release.
 const (
 	forAnswer  = 50 * time.Millisecond
 	withoutOne = 10 * time.Millisecond

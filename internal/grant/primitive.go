@@ -93,8 +93,8 @@ type Attempt struct {
 // of the process. No copy of it is sent: what asks again is the kind's.
 type First func(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error)
 
-// ErrSettled says that an attempt is of no use any more. A [First] refuses it with that, or its wait ends
-// with that as the cause. Nothing was acquired. No hook is called.
+// ErrSettled says that an attempt is not needed any more. A [First] returns it, or it is the cause of the context of
+// the wait. The attempt has acquired nothing, and calls no hook.
 var ErrSettled = errors.New("settled before it was acquired")
 
 // contender is a goroutine that wants what an attempt says.

@@ -105,9 +105,9 @@ func (t *tenure) inBudget(now time.Time) bool {
 // takes a lock that is to linger, so that others can end that.
 const forInbox = 100 * time.Millisecond
 
-// prepareToShare has a fresh tenure hear that others wait, from before it is granted. It does not wait for
-// the inbox where nobody shares: then the tenure is not shared either. Where one is held already which nobody
-// could join, several goroutines want to share. Then it waits for a moment, unless it only tries.
+// prepareToShare makes sure that the client hears of other waiters before a fresh tenure is granted: else no goroutine
+// may join the tenure. It waits for the inbox for a moment only if other goroutines of this process hold together
+// with this one, or want to. A try does not wait: its tenure is joined only if the inbox is up already.
 func (t *tenure) prepareToShare(a *Attempt) {
 	t.audible = t.queue.Listening()
 	if t.audible || a.Try || !t.queue.isShared() {

@@ -50,7 +50,7 @@ func (c *connection) Close() error {
 // Dialer is what a rueidis client dials with.
 type Dialer = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
 
-// Track returns the option with a dialer that dials as before, and keeps the connections here.
+// Track returns the option with another dialer. It dials as before, and enters each connection in s until that closes.
 func (s *Connections) Track(option rueidis.ClientOption) rueidis.ClientOption {
 	dial := dialerOf(option)
 	option.DialCtxFn = func(ctx context.Context, address string, d *net.Dialer, config *tls.Config) (net.Conn, error) {

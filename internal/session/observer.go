@@ -64,8 +64,8 @@ func (c *Client) down(outage retry.Outage) {
 	}
 }
 
-// up runs when Redis answers again, before commands that waited for that are sent. Renewals go first: the
-// leases may be short of time.
+// up runs when Redis answers again, before the client sends the commands that waited for Redis. It sends the renewals
+// first: leases may be about to end.
 func (c *Client) up(outage retry.Outage) {
 	o := c.outage(outage)
 	c.arrived()

@@ -42,8 +42,8 @@ func (r renewer) Renew(ctx context.Context, items []*lease.Item, leases []time.D
 	return nil, passing, err
 }
 
-// send renews in as many scripts as the weight of the items needs, until one fails. sent is when the last one
-// was.
+// send renews the items in one script after the other, each of a weight that Redis runs quickly, until a script fails.
+// sent is when the last script was sent.
 func (r renewer) send(ctx context.Context, items []*lease.Item, leases []time.Duration) (held []bool, sent time.Time, err error) {
 	batch := make([]lua.Renewal, len(items))
 	for n, i := range items {

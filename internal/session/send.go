@@ -206,9 +206,9 @@ func (t *Target) KnownOutage() error {
 	return nil
 }
 
-// Interrupted returns the error of a wait that ended early: the client closes, ctx has ended, or Redis was
-// away for so long that its records of commands may be gone. If ctx has ended while Redis is away, the
-// error says both. waitsOn is the channel of the wait; nil: none. The error does not have the name.
+// Interrupted returns the error of a wait that ended early: the client closes, ctx has ended, or Redis was away for so
+// long that it may have lost what tells a repeated command from a new one. If ctx has ended while Redis is away, the
+// error says both. waitsOn is the channel of the wait, or nil. The caller adds the name of the primitive.
 func (t *Target) Interrupted(ctx context.Context, waitsOn *hub.Channel) error {
 	if t.Client.Closing.Err() != nil && ctx.Err() == nil {
 		return fail.ErrClosed

@@ -108,9 +108,8 @@ func (q *Waiters) sendCancels() {
 	}
 }
 
-// dueCancels takes the cancels that are due, in the order of the queue: so the entries of a batch stand near each
-// other, and Redis finds them soon. Without any it returns when the next one will be, or a zero time when
-// none will.
+// dueCancels takes the cancels that are due, in the order of the queue. So the entries of a batch stand near each
+// other, and Redis finds them fast. next is when the next cancel will be due. It is zero if there is none.
 func (q *Waiters) dueCancels() (batch []*cancellation, next time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// AwaitDepartures waits until Redis has heard of all waiters that were given up here, or ctx ends. It does
-// not wait while others here are queued: it is they who are next then.
+// AwaitDepartures waits until Redis knows that all waiters which this process gave up are gone, or until ctx ends.
+// It returns at once if the process has other waiters in the queue: the caller would not be granted before them.
 func (q *Waiters) AwaitDepartures(ctx context.Context) {
 	q.mu.Lock()
 	var none <-chan struct{}

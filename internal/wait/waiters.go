@@ -147,7 +147,7 @@ func (q *Waiters) sleep(ctx context.Context, w *Waiter) {
 	stop()
 }
 
-// Queued is how many waiters are in the queue, as far as is known.
+// Queued is how many waiters of this process are in the queue, by the last answers of Redis.
 func (q *Waiters) Queued() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
