@@ -42,7 +42,7 @@ var (
 	ErrDeadlock = fail.ErrDeadlock
 	// ErrNotReplicated is returned instead of a hold that fewer replicas have than WithReplicas asks for.
 	ErrNotReplicated = fail.ErrNotReplicated
-	// ErrNotRun is matched by the error of a Do, TryDo or DoFor whose function never ran, because the lock was
+	// ErrNotRun is matched by the error of a Do, TryDo or TryDoFor whose function never ran, because the lock was
 	// not acquired. The error also says why. Nothing was done, so it is safe to do it again. An error of Do that
 	// does not match ErrNotRun is the function's own, or ErrLost.
 	ErrNotRun = hold.ErrNotRun

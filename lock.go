@@ -21,7 +21,10 @@ func (l *Lock) inside() *lock.Lock { return (*lock.Lock)(l) }
 // Name returns the name that the lock was made with, without the client's key prefix.
 func (l *Lock) Name() string { return l.inside().Name() }
 
-// Lock waits until the lock is held, or ctx ends. It survives any outage of Redis that ends before ctx does.
+// Lock waits until the lock is held, or ctx ends. The hold's context is derived from ctx. So a deadline of ctx
+// bounds what you do with the lock as well: use [Lock.TryLockFor] to bound the wait alone.
+//
+// Lock survives any outage of Redis that ends before ctx does.
 // If none of its commands was answered by then, or the client's subscription is down, the error joins the
 // context's with [ErrUnavailable]. Whoever waits in the queue sends nothing for up to two seconds: a server
 // that falls silent meanwhile, without an end of its connections, is not noticed sooner. Other errors come at
@@ -60,7 +63,7 @@ func (l *Lock) TryLockFor(ctx context.Context, wait time.Duration) (*Hold, error
 }
 
 // Do locks, calls f with the hold's context, and unlocks, also when f panics. The hold's context ends when
-// the lock is lost.
+// the lock is lost, or with ctx: a deadline of ctx bounds f as well. Use [Lock.TryDoFor] to bound the wait alone.
 //
 // An error that matches [ErrNotRun] says that f never ran. It also says why, as that of Lock does. Any other
 // error is f's own, or [ErrLost]: the lock was lost before f ended, so f may not have been alone.
@@ -81,10 +84,10 @@ func (l *Lock) TryDo(ctx context.Context, f func(context.Context, *Hold) error) 
 	return l.inside().TryDo(ctx, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Hold)(h)) })
 }
 
-// DoFor is [Lock.Do] with [Lock.TryLockFor]: it waits for the lock for wait at most, which bounds neither f
+// TryDoFor is [Lock.Do] with [Lock.TryLockFor]: it waits for the lock for wait at most, which bounds neither f
 // nor its context.
-func (l *Lock) DoFor(ctx context.Context, wait time.Duration, f func(context.Context, *Hold) error) error {
-	return l.inside().DoFor(ctx, wait, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Hold)(h)) })
+func (l *Lock) TryDoFor(ctx context.Context, wait time.Duration, f func(context.Context, *Hold) error) error {
+	return l.inside().TryDoFor(ctx, wait, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Hold)(h)) })
 }
 
 // DoValue calls do with a function that keeps the value of f, and returns that with the error of do. do is

@@ -168,8 +168,8 @@ func TestLeaseOfClientAndLock(t *testing.T) {
 	}
 }
 
-// DoFor waits no longer than it was told, and f has the time that it needs.
-func TestDoFor(t *testing.T) {
+// TryDoFor waits no longer than it was told, and f has the time that it needs.
+func TestTryDoFor(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c := locktest.ClientOf(t, s)
 		x, err := rlock.New(c, "x")
@@ -194,12 +194,12 @@ func TestDoFor(t *testing.T) {
 		}
 		do := map[string]func(ctx context.Context, wait time.Duration) error{
 			"multilock": func(ctx context.Context, wait time.Duration) error {
-				return both.DoFor(ctx, wait, func(ctx context.Context, h *multilock.Hold) error {
+				return both.TryDoFor(ctx, wait, func(ctx context.Context, h *multilock.Hold) error {
 					return work(ctx, func() bool { return h.Err() == nil })
 				})
 			},
 			"semaphore": func(ctx context.Context, wait time.Duration) error {
-				return two.DoFor(ctx, 2, wait, func(ctx context.Context, p *semaphore.Permits) error { return work(ctx, p.Held) })
+				return two.TryDoFor(ctx, 2, wait, func(ctx context.Context, p *semaphore.Permits) error { return work(ctx, p.Held) })
 			},
 		}
 		var busy []*latchkey.Lock // what keeps all of them waiting
@@ -208,7 +208,7 @@ func TestDoFor(t *testing.T) {
 			l, err := newLock(kind)
 			require.NoError(t, err)
 			do[kind] = func(ctx context.Context, wait time.Duration) error {
-				return l.DoFor(ctx, wait, func(ctx context.Context, h *latchkey.Hold) error { return work(ctx, h.Held) })
+				return l.TryDoFor(ctx, wait, func(ctx context.Context, h *latchkey.Hold) error { return work(ctx, h.Held) })
 			}
 			if kind == "reader" {
 				l, err = makers["writer"](kind)

@@ -17,8 +17,8 @@ func TestOrderOfOtherDos(t *testing.T) {
 		return err
 	}
 	ways := map[string]func(t testing.TB, ctx context.Context, c *latchkey.Client, name string, f work) error{
-		"DoFor": func(t testing.TB, ctx context.Context, c *latchkey.Client, name string, f work) error {
-			return newLock(t, c, name).DoFor(ctx, long, f)
+		"TryDoFor": func(t testing.TB, ctx context.Context, c *latchkey.Client, name string, f work) error {
+			return newLock(t, c, name).TryDoFor(ctx, long, f)
 		},
 		"by name": func(_ testing.TB, ctx context.Context, c *latchkey.Client, name string, f work) error {
 			return rlock.Do(ctx, c, name, f)

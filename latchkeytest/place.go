@@ -66,7 +66,7 @@ func method(function string) string {
 // waits reports whether the method is one that waits for what it wants.
 func (c call) waits() bool {
 	switch c.method {
-	case "Lock", "TryLockFor", "Do", "DoFor", "Acquire", "TryAcquireFor":
+	case "Lock", "TryLockFor", "Do", "TryDoFor", "Acquire", "TryAcquireFor":
 		return true
 	default:
 		return false

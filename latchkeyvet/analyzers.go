@@ -24,7 +24,7 @@ import (
 // Analyzers are all of this package, each of which has a flag of its name in the command. The slice is new
 // with every call.
 func Analyzers() []*analysis.Analyzer {
-	return []*analysis.Analyzer{LostUnlock, LockLoop, SelfLock, OuterContext, DroppedUnlock, PerProcess, ErrCompare}
+	return []*analysis.Analyzer{LostUnlock, LockLoop, SelfLock, OuterContext, NoContext, WaitTimeout, Outlives, DroppedUnlock, PerProcess, PerRequest, ErrCompare}
 }
 
 // newAnalyzer returns an analyzer that has nothing to say of a package that does not import this module, and

@@ -70,12 +70,12 @@ func TestSnippets(t *testing.T) {
 	require.GreaterOrEqual(t, count["right"], 20)
 }
 
-// functions are those of a file of snippets that are about a client, a context or an error.
+// functions are those of a file of snippets that are about a client, a context, an error or a request.
 func functions(t *testing.T, analyzer, kind string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", analyzer, kind+".go"))
 	require.NoError(t, err)
-	return regexp.MustCompile(`(?ms)^func [^\n]*(?:ctx(?:, program)? context|c \*latchkey|\(err error)[^\n]*\{(?:\n.*?^| [^\n]* )\}$`).
+	return regexp.MustCompile(`(?ms)^func [^\n]*(?:ctx(?:, program)? context|c \*latchkey|\(err error|http\.)[^\n]*\{(?:\n.*?^| [^\n]* )\}$`).
 		FindAllString(string(text), -1)
 }
 

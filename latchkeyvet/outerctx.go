@@ -15,22 +15,78 @@ import (
 //
 // What is cleaned up, goes on beside, or is logged may well have the outer one: defer, go,
 // context.WithoutCancel, log/slog, Unlock and Release. So may fence, which looks at the hold. It says nothing
-// of work after Lock that is given ctx and not hold.Context(): it does not show which of it is guarded.
+// of work after Lock that is given ctx and not hold.Context(): it does not show which of it is guarded. After an
+// Acquire of permits whose Release is deferred, all that follows is guarded, so there it does.
 var OuterContext = newAnalyzer("outerctx", "report the outer context where that of the hold was meant",
 	func(pass *analysis.Pass) {
 		for _, file := range pass.Files {
-			ast.Inspect(file, func(n ast.Node) bool {
-				if call, ok := n.(*ast.CallExpr); ok {
-					for _, argument := range call.Args {
-						if f, ok := ast.Unparen(argument).(*ast.FuncLit); ok && isGuarded(pass.TypesInfo, call, f) {
-							newGuarded(pass, call, f).check()
-						}
-					}
-				}
-				return true
-			})
+			eachGuarded(pass, file, func(call *ast.CallExpr, f *ast.FuncLit) { newGuarded(pass, call, f).check() })
 		}
+		for _, a := range pass.ResultOf[holds].([]*acquired) {
+			if !inTest(pass, a.call.Pos()) {
+				a.underPermits(pass)
+			}
+		}
+	}, holds)
+
+// eachGuarded calls a function with each function of a file that is called while something is held, and the call that
+// is given it.
+func eachGuarded(pass *analysis.Pass, file *ast.File, do func(*ast.CallExpr, *ast.FuncLit)) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok {
+			for _, argument := range call.Args {
+				if f, ok := ast.Unparen(argument).(*ast.FuncLit); ok && isGuarded(pass.TypesInfo, call, f) {
+					do(call, f)
+				}
+			}
+		}
+		return true
 	})
+}
+
+// underPermits reports work after an Acquire of permits that is given the context of the Acquire, where the permits
+// are given back by a defer and asked for nothing: so all that follows is done under them, and none of it can hear
+// that they are lost.
+func (a *acquired) underPermits(pass *analysis.Pass) {
+	info := pass.TypesInfo
+	results, ok := info.TypeOf(a.call).(*types.Tuple)
+	if !ok || a.hold == nil || !isPermits(results.At(0).Type()) || len(a.call.Args) == 0 {
+		return
+	}
+	ctx := variable(info, a.call.Args[0])
+	deferred, asked := false, 0
+	ast.Inspect(a.body, func(n ast.Node) bool {
+		if s, ok := n.(*ast.DeferStmt); ok && a.defers(info, s) {
+			deferred = true
+			return false
+		}
+		if id, ok := n.(*ast.Ident); ok && info.Uses[id] == a.hold {
+			asked++
+		}
+		return !assigns(info, n, ctx) || n == a.statement()
+	})
+	if !deferred || asked > 0 || ctx == nil || info.Uses[firstIdent(a.call.Args[0])] != ctx {
+		return
+	}
+	a.follow(info, func(n ast.Node) bool {
+		for _, call := range callsIn(n) {
+			if call == a.call || acquires(info, call) || releases(info, call) || calls(info, call, "log/slog") || calls(info, call, "context") {
+				continue
+			}
+			for _, argument := range call.Args {
+				if variable(info, argument) == ctx {
+					pass.ReportRangef(argument, "%s does not end when the permits are lost: pass %s.Context(), which does", ctx.Name(), a.hold.Name())
+				}
+			}
+		}
+		return !assigns(info, n, ctx) && n != a.statement()
+	})
+}
+
+func firstIdent(e ast.Expr) *ast.Ident {
+	id, _ := ast.Unparen(e).(*ast.Ident)
+	return id
+}
 
 // isGuarded reports whether a function is one that is called with the context of something that is held, or
 // that ends for another reason of ours: it gets a context and a hold, or is given to a function of the
@@ -42,7 +98,7 @@ func isGuarded(info *types.Info, call *ast.CallExpr, f *ast.FuncLit) bool {
 	}
 	if sig.Params().Len() > 1 {
 		_, name := named(sig.Params().At(1).Type())
-		return slices.Contains([]string{"Hold", "Permits", "Run", "Term"}, name)
+		return isGuardedBy(name)
 	}
 	callee := typeutil.Callee(info, call)
 	if callee == nil {
@@ -50,6 +106,11 @@ func isGuarded(info *types.Info, call *ast.CallExpr, f *ast.FuncLit) bool {
 	}
 	_, ours := room(callee.Pkg())
 	return ours
+}
+
+// isGuardedBy reports whether a type of this name is what a function of Do is given beside its context.
+func isGuardedBy(name string) bool {
+	return slices.Contains([]string{"Hold", "Permits", "Run", "Term"}, name)
 }
 
 // guarded is a function that is called while something is held.

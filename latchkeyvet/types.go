@@ -68,6 +68,11 @@ func isContext(t types.Type) bool {
 	return ok && n.Obj().Name() == "Context" && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == "context"
 }
 
+func isChannel(t types.Type) bool {
+	_, ok := t.Underlying().(*types.Chan)
+	return ok
+}
+
 // acquires reports whether a call is that of a method that returns a hold: of a lock or semaphore, of what
 // embeds one, or of an interface or type parameter that has the method.
 func acquires(info *types.Info, call *ast.CallExpr) bool {

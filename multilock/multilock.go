@@ -142,9 +142,9 @@ func (l *Lock) TryDo(ctx context.Context, f func(context.Context, *Hold) error) 
 	return hold.Guard(ctx, h, err, f)
 }
 
-// DoFor is [Lock.Do] with [Lock.TryLockFor]: it waits for the locks for wait at most, which bounds neither f
+// TryDoFor is [Lock.Do] with [Lock.TryLockFor]: it waits for the locks for wait at most, which bounds neither f
 // nor its context.
-func (l *Lock) DoFor(ctx context.Context, wait time.Duration, f func(context.Context, *Hold) error) error {
+func (l *Lock) TryDoFor(ctx context.Context, wait time.Duration, f func(context.Context, *Hold) error) error {
 	h, err := l.TryLockFor(ctx, wait)
 	return hold.Guard(ctx, h, err, f)
 }

@@ -17,7 +17,7 @@ import (
 
 func TestMethods(t *testing.T) {
 	redistest.Together(t)
-	redistest.Methods(t, &multilock.Lock{}, "Do", "DoFor", "Lock", "Names", "TryDo", "TryLock", "TryLockFor")
+	redistest.Methods(t, &multilock.Lock{}, "Do", "TryDoFor", "Lock", "Names", "TryDo", "TryLock", "TryLockFor")
 	redistest.Methods(t, &multilock.Hold{}, "Context", "Err", "Held", "Names", "Remaining", "Tokens", "Unlock", "Wanted")
 }
 

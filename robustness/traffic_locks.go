@@ -87,7 +87,7 @@ func untilWanted(hold interface {
 	}
 }
 
-// doLock is for Do, TryDo and DoFor, which have a value.
+// doLock is for Do, TryDo and TryDoFor, which have a value.
 func (w *worker) doLock(
 	parent, ctx context.Context, rng *rand.Rand, c *client, o Object, l *latchkey.Lock, r *Record, s stack, patient, reads bool,
 ) {
@@ -98,7 +98,7 @@ func (w *worker) doLock(
 	case 2:
 		d := time.Duration(1+rng.IntN(30)) * time.Millisecond
 		do = func(ctx context.Context, f func(context.Context, *latchkey.Hold) error) error {
-			return l.DoFor(ctx, d, f)
+			return l.TryDoFor(ctx, d, f)
 		}
 	case 3:
 		do = w.doNamed(rng, c, o, r, do)

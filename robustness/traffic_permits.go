@@ -135,7 +135,7 @@ func (w *worker) doPermits(
 	switch rng.IntN(3) {
 	case 0:
 		way = func(ctx context.Context, n int, f func(context.Context, *semaphore.Permits) error) error {
-			return w.permitsIn(c, o, variant).DoFor(ctx, n, time.Duration(1+rng.IntN(30))*time.Millisecond, f)
+			return w.permitsIn(c, o, variant).TryDoFor(ctx, n, time.Duration(1+rng.IntN(30))*time.Millisecond, f)
 		}
 	case 1:
 		way = func(ctx context.Context, n int, f func(context.Context, *semaphore.Permits) error) error {

@@ -82,7 +82,7 @@ func (w *worker) useSeveral(parent context.Context, rng *rand.Rand, objects []Ob
 	case way == 5:
 		err = l.Do(ctx, work)
 	case way == 6:
-		err = l.DoFor(ctx, time.Duration(1+rng.IntN(30))*time.Millisecond, work)
+		err = l.TryDoFor(ctx, time.Duration(1+rng.IntN(30))*time.Millisecond, work)
 	default:
 		err = l.TryDo(ctx, work)
 	}

@@ -9,7 +9,7 @@ import (
 
 func TestMethods(t *testing.T) {
 	redistest.Together(t)
-	redistest.Methods(t, &semaphore.Semaphore{}, "Acquire", "AddPermits", "Attach", "Available", "Capacity", "Delete", "Do", "DoFor", "Drain", "InUse",
+	redistest.Methods(t, &semaphore.Semaphore{}, "Acquire", "AddPermits", "Attach", "Available", "Capacity", "Delete", "Do", "TryDoFor", "Drain", "InUse",
 		"Inspect", "Name", "SetPermits", "TryAcquire", "TryAcquireFor", "TrySetPermits")
 	redistest.Methods(t, &semaphore.Counting{}, "Acquire", "AddPermits", "Available", "Delete", "Drain", "Name", "Release",
 		"TryAcquire", "TryAcquireFor", "TrySetPermits", "Waiting")

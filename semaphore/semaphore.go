@@ -110,8 +110,11 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Semaphore, error) {
 // Name returns the name that was given to New.
 func (s *Semaphore) Name() string { return s.base.p.Name }
 
-// Acquire waits until it holds n permits or ctx ends; n is from 1 to [MaxPermits]. It survives any outage
-// of Redis that ends before ctx does. If Redis answered none of its commands by then, or the client's
+// Acquire waits until it holds n permits or ctx ends; n is from 1 to [MaxPermits]. The permits' context is derived
+// from ctx. So a deadline of ctx bounds what you do with them as well: use [Semaphore.TryAcquireFor] to bound the
+// wait alone.
+//
+// Acquire survives any outage of Redis that ends before ctx does. If Redis answered none of its commands by then, or the client's
 // subscription is down, the error joins the context's with ErrUnavailable. Other errors come at once:
 // [ErrNotInitialized], [ErrCapacity], ErrInvalid, ErrWrongType, ErrTooManyWaiters, ErrClosed, and errors
 // of Redis that will not pass by themselves.
@@ -164,9 +167,9 @@ func (s *Semaphore) Do(ctx context.Context, n int, f func(context.Context, *Perm
 	return hold.Guard(ctx, p.inside(), err, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Permits)(h)) })
 }
 
-// DoFor is [Semaphore.Do] with [Semaphore.TryAcquireFor]: it waits for the permits for wait at most, which
+// TryDoFor is [Semaphore.Do] with [Semaphore.TryAcquireFor]: it waits for the permits for wait at most, which
 // bounds neither f nor its context.
-func (s *Semaphore) DoFor(ctx context.Context, n int, wait time.Duration, f func(context.Context, *Permits) error) error {
+func (s *Semaphore) TryDoFor(ctx context.Context, n int, wait time.Duration, f func(context.Context, *Permits) error) error {
 	p, err := s.TryAcquireFor(ctx, n, wait)
 	return hold.Guard(ctx, p.inside(), err, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Permits)(h)) })
 }

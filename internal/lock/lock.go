@@ -172,8 +172,8 @@ func (l *Lock) TryDo(ctx context.Context, f func(context.Context, *grant.Hold) e
 	return hold.Guard(ctx, h, err, f)
 }
 
-// DoFor is Do with TryLockFor.
-func (l *Lock) DoFor(ctx context.Context, d time.Duration, f func(context.Context, *grant.Hold) error) error {
+// TryDoFor is Do with TryLockFor.
+func (l *Lock) TryDoFor(ctx context.Context, d time.Duration, f func(context.Context, *grant.Hold) error) error {
 	h, err := l.TryLockFor(ctx, d)
 	return hold.Guard(ctx, h, err, f)
 }

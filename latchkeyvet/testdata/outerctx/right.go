@@ -3,11 +3,11 @@ package outerctx
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fence"
 	"github.com/latchkey-go/latchkey/once"
+	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 func own(ctx context.Context, lock *latchkey.Lock) error {
@@ -23,7 +23,6 @@ func ofTheHold(ctx context.Context, lock *latchkey.Lock) error {
 func goesOn(ctx context.Context, lock *latchkey.Lock) error {
 	return lock.Do(ctx, func(held context.Context, hold *latchkey.Hold) error {
 		defer charge(ctx, 0)                                          // cleans up
-		go charge(ctx, 1)                                             // outlives the hold
 		slog.InfoContext(ctx, "charging", "token", hold.Token())      // is said in any case
 		if err := charge(context.WithoutCancel(ctx), 2); err != nil { // says so
 			return err
@@ -92,11 +91,25 @@ func running(ctx context.Context, migration *once.Once) error {
 	return migration.Do(ctx, func(ctx context.Context, run *once.Run) error { return charge(ctx, run.Token()) })
 }
 
-// limited is not reported: the context of the function would end with the time to wait. TryLockFor is better.
-func limited(ctx context.Context, lock *latchkey.Lock) error {
-	waits, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	return lock.Do(waits, func(_ context.Context, hold *latchkey.Hold) error {
-		return charge(ctx, hold.Token())
-	})
+func underPermitsWithTheirs(ctx context.Context, uploads *semaphore.Semaphore) error {
+	p, err := uploads.Acquire(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer p.Release(ctx)
+	if err := charge(ctx, 0); err != nil { // knows of both
+		return err
+	}
+	return charge(p.Context(), p.Token())
+}
+
+func underPermitsGivenBack(ctx context.Context, uploads *semaphore.Semaphore) error {
+	p, err := uploads.Acquire(ctx, 1)
+	if err != nil {
+		return err
+	}
+	if err := p.Release(ctx); err != nil {
+		return err
+	}
+	return charge(ctx, 0)
 }

@@ -28,7 +28,7 @@ func named(ctx context.Context, lock *latchkey.Lock) error {
 }
 
 func bounded(ctx context.Context, lock *latchkey.Lock) error {
-	return lock.DoFor(ctx, time.Second, func(held context.Context, hold *latchkey.Hold) error {
+	return lock.TryDoFor(ctx, time.Second, func(held context.Context, hold *latchkey.Hold) error {
 		return charge(ctx, hold.Token()) // want `pass held`
 	})
 }
@@ -134,4 +134,13 @@ func shadowed(ctx context.Context, lock *latchkey.Lock) error {
 		}
 		return charge(held, hold.Token())
 	})
+}
+
+func underPermits(ctx context.Context, uploads *semaphore.Semaphore) error {
+	p, err := uploads.Acquire(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer p.Release(ctx)
+	return charge(ctx, 0) // want `ctx does not end when the permits are lost: pass p.Context\(\), which does`
 }
