@@ -100,7 +100,7 @@ strict: ## run the tests of primitives on servers that refuse scripts with undec
 
 .PHONY: robustness
 robustness: ## run random programs of all primitives while things fail, and judge them: SECONDS=60 SEED=… FAULTS='flush all,clock back' TOPOLOGY=cluster MONITOR=1
-	cd robustness && $(GO) test -count=1 -skip '^Test(Robustness|Mutations)$$' .
+	cd robustness && $(GO) test -count=1 -skip '^Test(Robustness|Mutations)$$' ./...
 	cd robustness && ROBUSTNESS_SECONDS=$(or $(SECONDS),60) ROBUSTNESS_SEED=$(SEED) ROBUSTNESS_EPISODE=$(EPISODE) ROBUSTNESS_FAULTS='$(FAULTS)' \
 		ROBUSTNESS_TOPOLOGY=$(TOPOLOGY) ROBUSTNESS_MONITOR=$(MONITOR) $(GO) test -count=1 -timeout 0 -v -run '^TestRobustness$$' .
 

@@ -23,27 +23,32 @@ var unused = map[string]string{
 // Programs use each function, method and option of the public packages.
 func TestEverythingIsUsed(t *testing.T) {
 	load := packages.NeedName | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports | packages.NeedDeps | packages.NeedSyntax
-	loaded, err := packages.Load(&packages.Config{Context: t.Context(), Mode: load}, ".")
+	loaded, err := packages.Load(&packages.Config{Context: t.Context(), Mode: load}, "./...")
 	require.NoError(t, err)
-	require.Len(t, loaded, 1)
-	require.Empty(t, loaded[0].Errors)
-	used := map[string]bool{}
-	called := map[string]bool{} // methods of interfaces of this package
-	for _, object := range loaded[0].TypesInfo.Uses {
-		if name := nameOf(object); name != "" {
-			used[name] = true
-		}
-		if f, ok := object.(*types.Func); ok && f.Pkg() == loaded[0].Types {
-			if of := f.Signature().Recv(); of != nil && types.IsInterface(of.Type()) {
-				called[f.Name()] = true
+	require.Len(t, loaded, len(rooms(t)))
+	ours := map[*types.Package]bool{}
+	for _, room := range loaded {
+		require.Empty(t, room.Errors)
+		ours[room.Types] = true
+	}
+	used, wanted := map[string]bool{}, map[string]bool{}
+	called := map[string]bool{} // methods of interfaces of the rooms
+	for _, room := range loaded {
+		for _, object := range room.TypesInfo.Uses {
+			if name := nameOf(object); name != "" {
+				used[name] = true
+			}
+			if f, ok := object.(*types.Func); ok && ours[f.Pkg()] {
+				if of := f.Signature().Recv(); of != nil && types.IsInterface(of.Type()) {
+					called[f.Name()] = true
+				}
 			}
 		}
-	}
-	wanted := map[string]bool{}
-	for path, imported := range loaded[0].Imports {
-		if strings.HasPrefix(path, module) && !strings.Contains(path, "/internal/") {
-			for _, object := range callable(imported.Types) {
-				wanted[nameOf(object)] = true
+		for path, imported := range room.Imports {
+			if strings.HasPrefix(path, module) && !strings.Contains(path, "/internal/") && !ours[imported.Types] {
+				for _, object := range callable(imported.Types) {
+					wanted[nameOf(object)] = true
+				}
 			}
 		}
 	}

@@ -8,56 +8,61 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/redlock"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/robustness/faults"
+	"github.com/latchkey-go/latchkey/robustness/judge"
+	"github.com/latchkey-go/latchkey/robustness/plan"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 // leftovers looks, when all workers have ended, whether anything of them holds or blocks anything, and
 // whether all that is in Redis expires.
-func (s *scene) leftovers(h *history) (violations []Violation) {
+func leftovers(s *faults.Scene, h *judge.History) (violations []plan.Violation) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var clients []*latchkey.Client
-	addresses := [][]string{s.crew.order.Direct}
-	if s.plan.Topology == Three {
+	addresses := [][]string{s.Crew.Order.Direct}
+	if h.Plan.Topology == plan.Three {
 		addresses = slices.Collect(slices.Chunk(addresses[0], 1))
 	}
 	for _, some := range addresses {
-		c, err := latchkey.New(s.plan.option(s.crew.words, some...))
+		c, err := latchkey.New(faults.Option(h.Plan, s.Crew.Words, some...))
 		if err != nil {
-			return []Violation{{"left behind", fmt.Sprintf("no client afterwards: %v", err)}}
+			return []plan.Violation{{Kind: "left behind", Text: fmt.Sprintf("no client afterwards: %v", err)}}
 		}
 		defer c.Close()
 		clients = append(clients, c)
 	}
 	began := time.Now().UnixNano()
-	bound := asksAgain + h.bound()
+	bound := plan.AsksAgain + h.Bound()
 	if h.Plan.Calm() {
-		bound = h.bound()
+		bound = h.Bound()
 	} else {
-		for _, w := range h.excusable {
-			bound = max(bound, time.Duration(w.End-began)+w.Excuses.Recovers+h.bound())
+		for _, w := range h.Excusable {
+			bound = max(bound, time.Duration(w.End-began)+w.Excuses.Recovers+h.Bound())
 		}
 	}
-	for _, o := range s.plan.Objects {
+	for _, o := range h.Plan.Objects {
 		began := time.Now()
-		limited, cancel := context.WithTimeout(ctx, s.plan.Patience())
+		limited, cancel := context.WithTimeout(ctx, h.Plan.Patience())
 		err := free(limited, clients, o, h)
 		cancel()
 		if err != nil {
-			violations = append(violations, Violation{"left behind", fmt.Sprintf("%s: %v", o.Key, err)})
+			violations = append(violations, plan.Violation{Kind: "left behind", Text: fmt.Sprintf("%s: %v", o.Key, err)})
 		} else if d := time.Since(began); d > bound {
-			violations = append(violations, Violation{"recovery", fmt.Sprintf("%s is free %v after all have ended", o.Key, d)})
+			violations = append(violations, plan.Violation{Kind: "recovery", Text: fmt.Sprintf("%s is free %v after all have ended", o.Key, d)})
 		}
 	}
-	return append(violations, s.onlyExpiring(ctx)...)
+	return append(violations, onlyExpiring(ctx, s)...)
 }
 
 // free takes the whole of an object, and gives it back.
-func free(ctx context.Context, clients []*latchkey.Client, o Object, h *history) error {
+func free(ctx context.Context, clients []*latchkey.Client, o plan.Object, h *judge.History) error {
 	c := clients[0]
 	take := func(l *latchkey.Lock, err error) error {
 		if err != nil {
@@ -66,9 +71,9 @@ func free(ctx context.Context, clients []*latchkey.Client, o Object, h *history)
 		return l.Do(ctx, func(context.Context, *latchkey.Hold) error { return nil })
 	}
 	switch {
-	case o.Family == Red:
+	case o.Family == plan.Red:
 		return take(redlock.New(clients, o.Key))
-	case o.Family == Halves:
+	case o.Family == plan.Halves:
 		both, err := rwlock.New(c, o.Key)
 		if err != nil {
 			return err
@@ -79,14 +84,17 @@ func free(ctx context.Context, clients []*latchkey.Client, o Object, h *history)
 	case o.Permits():
 		return freePermits(ctx, c, o, h)
 	}
-	if o.Family == Counting && h.Plan.Calm() && !o.Changes {
+	if o.Family == plan.Counting && h.Plan.Calm() && !o.Changes {
 		sem, err := semaphore.NewCounting(c, o.Key)
 		if err != nil {
 			return err
 		}
 		free, err := sem.Available(ctx)
 		for ; err == nil && free != o.Capacity; free, err = sem.Available(ctx) { // what was cancelled comes back
-			nap(ctx, 10*time.Millisecond)
+			select {
+			case <-ctx.Done():
+			case <-time.After(10 * time.Millisecond):
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("of %d permits %d are free: %w", o.Capacity, free, err)
@@ -96,7 +104,7 @@ func free(ctx context.Context, clients []*latchkey.Client, o Object, h *history)
 }
 
 // freePermits sees that all permits are there, no more and no less.
-func freePermits(ctx context.Context, c *latchkey.Client, o Object, h *history) error {
+func freePermits(ctx context.Context, c *latchkey.Client, o plan.Object, h *judge.History) error {
 	sem, err := semaphore.New(c, o.Key)
 	if err != nil {
 		return err
@@ -104,9 +112,9 @@ func freePermits(ctx context.Context, c *latchkey.Client, o Object, h *history) 
 	for {
 		state, err := sem.Inspect(ctx)
 		switch {
-		case err != nil && (h.loses() || o.Taken && errors.Is(err, semaphore.ErrNotInitialized)):
+		case err != nil && (h.Loses() || o.Taken && errors.Is(err, semaphore.ErrNotInitialized)):
 			return nil // it was lost, and nobody has made it again
-		case errors.Is(err, semaphore.ErrNotInitialized) && o.Changes && !h.wasSet(o):
+		case errors.Is(err, semaphore.ErrNotInitialized) && o.Changes && !h.WasSet(o):
 			return nil // the episode ended before its capacity was set
 		case err != nil:
 			return err
@@ -121,15 +129,10 @@ func freePermits(ctx context.Context, c *latchkey.Client, o Object, h *history) 
 	}
 }
 
-// wasSet reports whether a capacity was asked for of an object.
-func (h *history) wasSet(o Object) bool {
-	return slices.ContainsFunc(h.entries, func(e entry) bool { return e.Kind == Setting && e.Object == int64(o.Index) })
-}
-
 // onlyExpiring looks for keys without a time to live. The number of permits has none, nor the count of a
 // latch.
-func (s *scene) onlyExpiring(ctx context.Context) (violations []Violation) {
-	for _, c := range s.plain {
+func onlyExpiring(ctx context.Context, s *faults.Scene) (violations []plan.Violation) {
+	for _, c := range s.Plain {
 		if role, err := c.Do(ctx, c.B().Role().Build()).ToArray(); err == nil && len(role) > 0 {
 			if name, _ := role[0].ToString(); name == "slave" { // its primary has the same
 				continue
@@ -137,16 +140,35 @@ func (s *scene) onlyExpiring(ctx context.Context) (violations []Violation) {
 		}
 		all, err := keys(ctx, c)
 		if err != nil {
-			return []Violation{{"left behind", err.Error()}}
+			return []plan.Violation{{Kind: "left behind", Text: err.Error()}}
 		}
 		for name, ttl := range all {
-			stays := strings.HasSuffix(name, data) || slices.ContainsFunc([]Family{Leased, Queued, Counting, Latch}, func(f Family) bool {
+			stays := strings.HasSuffix(name, plan.DataSuffix) || slices.ContainsFunc([]plan.Family{plan.Leased, plan.Queued, plan.Counting, plan.Latch}, func(f plan.Family) bool {
 				return strings.Contains(name, "-"+string(f)) // each key has the name of its object in it
 			})
 			if ttl == -1 && !stays {
-				violations = append(violations, Violation{"left behind", "a key without a time to live: " + name})
+				violations = append(violations, plan.Violation{Kind: "left behind", Text: "a key without a time to live: " + name})
 			}
 		}
 	}
 	return violations
+}
+
+// keys returns all keys of a server with their times to live.
+func keys(ctx context.Context, c rueidis.Client) (map[string]int64, error) {
+	names, err := c.Do(ctx, c.B().Keys().Pattern("*").Build()).AsStrSlice()
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]int64{}
+	for _, name := range names {
+		ttl, err := c.Do(ctx, c.B().Pttl().Key(name).Build()).AsInt64()
+		if err != nil {
+			return nil, err
+		}
+		if ttl != -2 {
+			all[name] = ttl
+		}
+	}
+	return all, nil
 }

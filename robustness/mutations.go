@@ -1,5 +1,9 @@
 package robustness
 
+import (
+	"github.com/latchkey-go/latchkey/robustness/plan"
+)
+
 // Mutation is a fault that is put into a copy of the code, and that the harness must find.
 type Mutation struct {
 	Name  string
@@ -22,7 +26,7 @@ func (m Mutation) under(faults ...string) Mutation {
 }
 
 // on returns the mutation with a topology on which it shows.
-func (m Mutation) on(topology Topology) Mutation {
+func (m Mutation) on(topology plan.Topology) Mutation {
 	m.Focus.Topology = topology
 	return m
 }
@@ -100,7 +104,7 @@ type downgrader struct`},
 	mutate("local hand-offs have one token", "internal/grant/handoff.go", "	o.token++\n", ""),
 	mutate("the first reader of a process leaves for all", "internal/grant/share.go", "	if t.turn != nil {\n		return false\n	}\n", ""),
 	mutate("what was acquired too late is not given back", "internal/wait/answers.go", "		q.cancel(w)\n	}\n}", "		q.forget(w)\n	}\n}"),
-	mutate("redlock is held on less than a majority", "redlock/redlock.go", "majority: len(clients)/2 + 1,", "majority: len(clients) / 2,").on(Three),
+	mutate("redlock is held on less than a majority", "redlock/redlock.go", "majority: len(clients)/2 + 1,", "majority: len(clients) / 2,").on(plan.Three),
 
 	// Permits.
 	mutate("one permit more than there are, when it is quick", luaOfPermits+"quick.lua", "and free - demand >= 0) then", "and free - demand >= -1) then"),

@@ -6,72 +6,20 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/latchkey-go/latchkey/robustness/judge"
+	"github.com/latchkey-go/latchkey/robustness/plan"
 )
-
-// Tally is how much of what there was.
-type Tally struct {
-	Operations, Grants int
-	Kinds              map[Family]int // grants, or commands
-	Killed             int            // sections that their process did not end
-	Lost               int            // sections that ended without a release
-	Unjudged           int            // histories that were too long to be judged by a model
-}
-
-func (h *history) count() {
-	h.tally.Kinds = map[Family]int{}
-	for _, e := range h.entries {
-		h.tally.Operations++
-		if e.Object < 0 || e.Begin == 0 {
-			continue
-		}
-		family := h.Plan.Objects[e.Object].Family
-		h.tally.Kinds[family]++
-		if e.Kind == Section {
-			h.tally.Grants++
-			if e.Free == 0 {
-				h.tally.Killed++
-			}
-			if e.Result == Lost {
-				h.tally.Lost++
-			}
-		}
-	}
-}
-
-// Add adds the tally of another episode.
-func (t *Tally) Add(other Tally) {
-	if t.Kinds == nil {
-		t.Kinds = map[Family]int{}
-	}
-	t.Operations += other.Operations
-	t.Grants += other.Grants
-	t.Killed += other.Killed
-	t.Lost += other.Lost
-	t.Unjudged += other.Unjudged
-	for family, n := range other.Kinds {
-		t.Kinds[family] += n
-	}
-}
-
-// String is the tally in one line.
-func (t Tally) String() string {
-	var kinds []string
-	for _, family := range slices.Sorted(maps.Keys(t.Kinds)) {
-		kinds = append(kinds, fmt.Sprintf("%s %d", family, t.Kinds[family]))
-	}
-	return fmt.Sprintf("%d operations, %d grants (%s), %d unfinished, %d lost, %d not judged", t.Operations, t.Grants,
-		strings.Join(kinds, ", "), t.Killed, t.Lost, t.Unjudged)
-}
 
 // Total is what the episodes of a topology have come to.
 type Total struct {
 	Episodes, Violations int
 	Took                 time.Duration
-	Tally
+	judge.Tally
 }
 
 // Totals is that of each topology.
-type Totals map[Topology]*Total
+type Totals map[plan.Topology]*Total
 
 // Add adds an episode.
 func (t Totals) Add(o Outcome) {

@@ -13,10 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/robustness/plan"
+	"github.com/latchkey-go/latchkey/robustness/traffic"
 )
 
 func TestMain(m *testing.M) {
-	Work()
+	traffic.Work()
 	redistest.Main(m)
 }
 
@@ -44,7 +46,7 @@ func TestRobustness(t *testing.T) {
 	dir = filepath.Join(dir, fmt.Sprint(seed))
 	t.Logf("seed %d, files in %s", seed, dir)
 	all := Totals{}
-	focus := Focus{Topology: Topology(os.Getenv("ROBUSTNESS_TOPOLOGY"))}
+	focus := Focus{Topology: plan.Topology(os.Getenv("ROBUSTNESS_TOPOLOGY"))}
 	if names := os.Getenv("ROBUSTNESS_FAULTS"); names != "" {
 		focus.Faults = strings.Split(names, ",")
 	}
