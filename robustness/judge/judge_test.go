@@ -110,6 +110,39 @@ func TestPlainPermitsThatChange(t *testing.T) {
 	}
 }
 
+// Commands of a latch, one after the other, have an order if each replies what the ones before it have left.
+func TestLatchCommands(t *testing.T) {
+	at := int64(0)
+	said := func(mode, n, result, value, extra int64) entry {
+		at += 10
+		e := ended(mode, n, at, at+5, result)
+		e.Token, e.Extra = value, extra
+		return e
+	}
+	const done, refused = witness.Done, witness.Refused
+	set := said(witness.LatchSet, 2, done, 0, 1)
+	for name, test := range map[string]struct {
+		commands []entry
+		want     int
+	}{
+		"counted down":        {[]entry{set, said(witness.LatchDown, 1, done, 1, 1), said(witness.LatchDownAs, 1, done, 0, 1), said(witness.LatchAwait, 0, done, 0, 0)}, 0},
+		"opened too early":    {[]entry{set, said(witness.LatchDown, 1, done, 0, 1)}, 1},
+		"set twice":           {[]entry{set, said(witness.LatchSet, 2, done, 0, 1)}, 1},
+		"set again":           {[]entry{set, said(witness.LatchDown, 2, done, 0, 1), said(witness.LatchSet, 2, done, 0, 0), said(witness.LatchRearm, 2, done, 0, 1)}, 0},
+		"counted twice as q":  {[]entry{set, said(witness.LatchDownAs, 1, done, 1, 1), said(witness.LatchDownAs, 1, done, 0, 1)}, 1},
+		"more than there are": {[]entry{set, said(witness.LatchDown, 3, refused, 0, witness.LatchInvalid)}, 0},
+		"refused for nothing": {[]entry{set, said(witness.LatchDown, 1, refused, 0, witness.LatchInvalid)}, 1},
+		"went on while shut":  {[]entry{set, said(witness.LatchAwait, 0, done, 0, 0)}, 1},
+		"not set":             {[]entry{said(witness.LatchDown, 1, refused, 0, witness.LatchNotSet), said(witness.LatchAwait, 0, refused, 0, witness.LatchNotSet), said(witness.LatchAwaitOpen, 0, done, 0, 0)}, 0},
+		"waited for a set":    {[]entry{said(witness.LatchAwaitSet, 0, done, 0, 0)}, 1},
+		"removed":             {[]entry{set, said(witness.LatchRemove, 0, done, 0, 1), said(witness.LatchRemove, 0, done, 0, 0), said(witness.LatchCount, 0, done, 0, 0)}, 0},
+		"removed, and there":  {[]entry{set, said(witness.LatchRemove, 0, done, 0, 1), said(witness.LatchCount, 0, done, 2, 0)}, 1},
+	} {
+		h := &History{Episode: Episode{Dir: t.TempDir()}, entries: test.commands}
+		require.Len(t, h.linear(plan.Object{Family: plan.Latch}), test.want, name)
+	}
+}
+
 // A waiter was overtaken when one that came long after it was granted before it. Of the line of a client that is
 // so for the head.
 func TestOvertaken(t *testing.T) {

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/latchkey-go/latchkey/countdown"
+	"github.com/latchkey-go/latchkey/internal/test/oracle"
 	"github.com/latchkey-go/latchkey/robustness/plan"
 	"github.com/latchkey-go/latchkey/robustness/witness"
 )
@@ -124,20 +127,12 @@ func (h *History) late(o plan.Object) (violations []plan.Violation) {
 	return violations
 }
 
-// latch is the state of one: it has a count, or is open, or not set. counted is a bit for each participant.
-type latch struct{ count, counted int64 }
-
-const (
-	unset = -1
-	open  = 0
-)
-
 // latchModel is a latch without a time to live.
 func latchModel() *porcupine.NondeterministicModel {
 	return &porcupine.NondeterministicModel{
-		Init: func() []any { return []any{latch{unset, 0}} },
+		Init: func() []any { return []any{oracle.Latch{}} },
 		Step: func(state, in, out any) []any {
-			before, i, o := state.(latch), in.(input), out.(output)
+			before, i, o := state.(oracle.Latch), in.(input), out.(output)
 			after, value, extra, refused := stepLatch(before, i)
 			switch {
 			case o.result == witness.Unknown:
@@ -157,51 +152,48 @@ func latchModel() *porcupine.NondeterministicModel {
 
 // stepLatch returns what a command does to a latch, and what it replies: a value and a second one, or why it
 // is refused.
-func stepLatch(l latch, i input) (after latch, value, extra, refused int64) {
-	shut := l.count > 0
+func stepLatch(l oracle.Latch, i input) (after oracle.Latch, value, extra, refused int64) {
+	var done bool
 	switch i.mode {
 	case witness.LatchSet, witness.LatchRearm:
-		if shut || i.mode == witness.LatchSet && l.count == open {
-			return l, 0, 0, 0
-		}
-		return latch{i.n, 0}, 0, 1, 0
+		after, done = l.Set(i.n, i.mode == witness.LatchRearm)
+	case witness.LatchRemove:
+		after, done = l.Delete()
 	case witness.LatchDown, witness.LatchDownAs:
-		by := i.n
-		bit := int64(0)
+		by, bit := i.n, int64(0)
 		if i.mode == witness.LatchDownAs {
 			by, bit = 1, 1<<i.n
 		}
+		after, tally, err := l.CountDown(by, bit)
 		switch {
-		case l.count == unset:
+		case errors.Is(err, countdown.ErrNotSet):
 			return l, 0, 0, witness.LatchNotSet
-		case !shut:
-			return l, 0, 0, 0
-		case l.counted&bit != 0:
-			return l, l.count, 0, 0
-		case l.count < by:
+		case err != nil:
 			return l, 0, 0, witness.LatchInvalid
-		case l.count == by:
-			return latch{open, 0}, 0, 1, 0
 		}
-		return latch{l.count - by, l.counted | bit}, l.count - by, 1, 0
+		return after, tally.Remaining, number(tally.Counted), 0
 	case witness.LatchAwait, witness.LatchAwaitOpen, witness.LatchAwaitSet:
-		switch {
-		case i.mode == witness.LatchAwaitOpen && l.count == unset:
-			return l, 0, 0, 0
-		case i.mode == witness.LatchAwaitSet && l.count == unset:
-			return l, 0, 0, math.MaxInt64
-		case l.count == unset:
-			return l, 0, 0, witness.LatchNotSet
-		case shut:
-			return l, 0, 0, math.MaxInt64 // it waits
-		}
-		return l, 0, 0, 0
-	case witness.LatchRemove:
-		if l.count == unset {
-			return l, 0, 0, 0
-		}
-		return latch{unset, 0}, 0, 1, 0
+		return l, 0, 0, awaits(l, i.mode)
 	default:
-		return l, max(l.count, 0), 0, 0
+		return l, l.Count, 0, 0
 	}
+	return after, 0, number(done), 0
+}
+
+func number(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// awaits returns why an Await of a latch is refused. math.MaxInt64: it waits.
+func awaits(l oracle.Latch, mode int64) int64 {
+	switch {
+	case l.Status == countdown.Shut, l.Status == countdown.NotSet && mode == witness.LatchAwaitSet:
+		return math.MaxInt64
+	case l.Status == countdown.NotSet && mode == witness.LatchAwait:
+		return witness.LatchNotSet
+	}
+	return 0
 }

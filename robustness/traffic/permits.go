@@ -204,7 +204,7 @@ func (w *worker) useCounting(parent context.Context, rng *rand.Rand, c *client, 
 	case mode == witness.PlainDrain:
 		n, err = sem.Drain(ctx)
 		r.N = int64(n)
-	case way < 4:
+	case way < 4 || o.Exact && way > 4: // whose time to wait ends may be granted permits then, and gives them back
 		err = sem.Acquire(ctx, n)
 	case way == 4:
 		err = sem.TryAcquire(ctx, n)
