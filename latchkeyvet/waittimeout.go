@@ -169,7 +169,7 @@ func (l limited) isForWait(info *types.Info, body *ast.BlockStmt, call *ast.Call
 		}
 		return true
 	})
-	return given || ended && !(isDo && notRun)
+	return given || ended && (!isDo || !notRun)
 }
 
 // isVar reports whether an expression is a variable of another package.
