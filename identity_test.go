@@ -17,6 +17,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/locktest"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 	"github.com/latchkey-go/latchkey/spinlock"
@@ -36,7 +37,7 @@ func mustLock(t *testing.T, c *latchkey.Client, name string) *latchkey.Hold {
 func TestRecordOfAClient(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
-		c, err := latchkey.New(s.Option(), latchkey.WithKeyPrefix("shop:"), latchkey.WithLabel("orders"))
+		c, err := rueidisclient.New(s.Option(), latchkey.WithKeyPrefix("shop:"), latchkey.WithLabel("orders"))
 		require.NoError(t, err)
 		defer c.Close()
 		key := "latchkey_client:{shop:" + c.ID() + "}"
@@ -64,7 +65,7 @@ func TestRecordOfAClient(t *testing.T) {
 		c.Close()
 		require.Empty(t, locktest.Records(t, plain), "Close has removed it")
 
-		c, err = latchkey.New(s.Option(), latchkey.WithKeyPrefix("shop:"))
+		c, err = rueidisclient.New(s.Option(), latchkey.WithKeyPrefix("shop:"))
 		require.NoError(t, err)
 		h = mustLock(t, c, "a")
 		key = "latchkey_client:{shop:" + c.ID() + "}"
@@ -95,7 +96,7 @@ func TestUntold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var log locktest.Journal
 			opts := append(slices.Clone(test.opts), latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-			c, err := latchkey.New(test.option, opts...)
+			c, err := rueidisclient.New(test.option, opts...)
 			require.NoError(t, err)
 			defer c.Close()
 			l, err := rlock.New(c, "a")
@@ -108,7 +109,7 @@ func TestUntold(t *testing.T) {
 			})
 			require.Equal(t, os.Getpid(), state.Who.PID)
 			locktest.Eventually(t, "it is logged", func() bool { return len(log.Lines("may not write who this client is")) == test.lines })
-			other, err := latchkey.New(refused)
+			other, err := rueidisclient.New(refused)
 			require.NoError(t, err)
 			defer other.Close()
 			seen, err := rlock.New(other, "a")
@@ -135,7 +136,7 @@ func TestRecordCostsLittle(t *testing.T) {
 		}
 		return redistest.Pass
 	})
-	c, err := latchkey.New(p.Option())
+	c, err := rueidisclient.New(p.Option())
 	require.NoError(t, err)
 	defer c.Close()
 	began := time.Now()
@@ -155,19 +156,19 @@ func TestConnectionsAreNamed(t *testing.T) {
 		require.NoError(t, err)
 		return strings.Count(list, " name="+name+" ")
 	}
-	c, err := latchkey.New(s.Option())
+	c, err := rueidisclient.New(s.Option())
 	require.NoError(t, err)
 	defer c.Close()
 	require.NoError(t, c.Check(t.Context()))
 	require.Equal(t, 2, named("latchkey:"+c.ID()))
 	option := s.Option()
 	option.ClientName = "orders"
-	other, err := latchkey.New(option)
+	other, err := rueidisclient.New(option)
 	require.NoError(t, err)
 	defer other.Close()
 	require.NoError(t, other.Check(t.Context()))
 	require.Equal(t, 2, named("orders"))
-	mute, err := latchkey.New(s.Option(), latchkey.WithoutPubSub())
+	mute, err := rueidisclient.New(s.Option(), latchkey.WithoutPubSub())
 	require.NoError(t, err)
 	defer mute.Close()
 	require.Zero(t, named("latchkey:"+mute.ID()))
@@ -176,7 +177,7 @@ func TestConnectionsAreNamed(t *testing.T) {
 // A label that is no text, or too long, is refused.
 func TestLabelIsValidated(t *testing.T) {
 	for _, label := range []string{strings.Repeat("x", 101), "\xff"} {
-		_, err := latchkey.New(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1"}}, latchkey.WithLabel(label))
+		_, err := rueidisclient.New(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1"}}, latchkey.WithLabel(label))
 		require.ErrorIs(t, err, latchkey.ErrInvalid)
 	}
 }
@@ -186,7 +187,7 @@ func TestLabelIsValidated(t *testing.T) {
 func TestForcedIsTold(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		var log locktest.Journal
-		loser, err := latchkey.New(s.Option(), latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		loser, err := rueidisclient.New(s.Option(), latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		require.NoError(t, err)
 		defer loser.Close()
 		byOther := locktest.ClientOf(t, s, latchkey.WithLabel("the night watch"))
@@ -233,7 +234,7 @@ func TestForcedIsFoundOut(t *testing.T) {
 	redistest.Together(t)
 	s := redistest.New(t)
 	var log locktest.Journal
-	loser, err := latchkey.New(s.Option(), latchkey.WithoutPubSub(), latchkey.WithLease(300*time.Millisecond),
+	loser, err := rueidisclient.New(s.Option(), latchkey.WithoutPubSub(), latchkey.WithLease(6*time.Second), // its renewal finds it
 		latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	require.NoError(t, err)
 	defer loser.Close()
@@ -263,7 +264,7 @@ func TestForcedIsFoundOut(t *testing.T) {
 func TestDeletedIsTold(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		var log locktest.Journal
-		loser, err := latchkey.New(s.Option(), latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		loser, err := rueidisclient.New(s.Option(), latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		require.NoError(t, err)
 		defer loser.Close()
 		take := func() (*semaphore.Semaphore, *semaphore.Permits) {

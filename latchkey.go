@@ -56,15 +56,14 @@ package latchkey
 import (
 	"context"
 
-	"github.com/redis/rueidis"
-
+	"github.com/latchkey-go/latchkey/internal/address"
 	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
 // Client is a connection to Redis with an identity: its id is part of every owner id that it writes. One
 // client serves any number of locks and goroutines. Its methods are safe for concurrent use. The zero value
-// is not usable: see [Open], [New] and [Wrap].
+// is not usable: see [Open].
 //
 // It has one connection for commands and one for its inbox, and a third once it has used latches or barriers;
 // none but the first with [WithoutPubSub]. With Sentinel it has also one to a sentinel. A cluster client has
@@ -74,58 +73,17 @@ type Client handle
 // handle is what the packages of this module make of a client, and back.
 type handle = session.Handle
 
-// Open returns a client for a URL as redis://user:password@host:6379/0, rediss:// or unix://, in the form
-// that rueidis.ParseURL documents. It dials, and fails with [ErrUnavailable] while Redis cannot be reached:
+// Open returns a client for a URL as redis://user:password@host:6379/0, rediss:// or unix://. docs/deploy.md has all
+// parameters. For what a URL cannot say, and for clients of rueidis that you have, see package rueidisclient. It dials, and fails with [ErrUnavailable] while Redis cannot be reached:
 // see [WithLazyConnect]. A malformed URL, and options out of range, are [ErrInvalid]; its text has nothing
 // of a user or a password, whose special characters must be escaped, as %2F for /. docs/operations.md says
 // what its other errors mean.
-func Open(address string, opts ...Option) (*Client, error) {
-	option, err := ParseURL(address)
+func Open(url string, opts ...Option) (*Client, error) {
+	option, err := address.Parse(url)
 	if err != nil {
 		return nil, err
 	}
-	return New(option, opts...)
-}
-
-// New returns a client for a rueidis configuration: TLS, authentication, Sentinel, Cluster. It owns the
-// rueidis clients that it makes of it (two of a cluster). It dials, and fails with [ErrUnavailable] while
-// Redis cannot be reached: see [WithLazyConnect]. A configuration that cannot be used, as one that reads from
-// replicas, is [ErrInvalid].
-//
-// It sets DisableCache, and PipelineMultiplex to one connection for all commands. Where they are zero it also
-// sets
-//   - ConnWriteTimeout, Dialer.Timeout and Sentinel.Dialer.Timeout: to 1 s, or the command timeout if that is
-//     longer;
-//   - the buffer sizes: to 64 KiB;
-//   - Sentinel.TopologyRefreshInterval: to 0.5 s;
-//   - ClusterOption.ShardsRefreshInterval: to 0.1 s, which rueidis spreads over a second.
-//
-// A server that is silent is given up after about three seconds. Where a failover is faster than that, set
-// ConnWriteTimeout, Dialer.Timeout and Dialer.KeepAlive to less.
-func New(option rueidis.ClientOption, opts ...Option) (*Client, error) {
-	c, err := core.Open(option, options(opts))
-	return (*Client)(c.Handle()), err
-}
-
-// Wrap returns a client on rueidis clients that stay the caller's: Close leaves them open. Both may be the
-// same. For its subscriptions the client takes connections from the pool of the second one, and gives them
-// back. A nil client is [ErrInvalid].
-//
-// Of a cluster, commands must have PipelineMultiplex -1, so that a command that is sent later runs later.
-// Otherwise a Lock that is cancelled in the very moment of its acquire could leave the lock taken until its
-// lease ends. Wrap asks one node for that, and returns [ErrInvalid] when it is not so. subscriptions should
-// be another client there, with DisableRetry, so that a lost subscription is noticed at once. It stays
-// subscribed to what the client has waited for, until the caller closes it: rueidis v1.0.79 ends the process
-// when an UNSUBSCRIBE is refused.
-//
-// The client cannot dial for you: when the name of your server leads to another one, and the server before lives on as
-// a replica, calls wait, or fail with [ErrUnavailable] and READONLY, until your client dials again. A client of [New]
-// does so by itself.
-//
-// The ConnWriteTimeout of commands bounds how long a silent server is waited for. Close and Shutdown do not
-// wait for that, but their last goroutines may.
-func Wrap(commands, subscriptions rueidis.Client, opts ...Option) (*Client, error) {
-	c, err := core.Wrap(commands, subscriptions, options(opts))
+	c, err := core.Open(option, core.Options(opts))
 	return (*Client)(c.Handle()), err
 }
 

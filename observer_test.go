@@ -21,6 +21,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/locktest"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
@@ -77,7 +78,7 @@ type caller struct{}
 func TestObserverSaysWhat(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		var w witness
-		c, err := latchkey.New(s.Option(), latchkey.WithKeyPrefix("shop:"), latchkey.WithObserver(w.observer()))
+		c, err := rueidisclient.New(s.Option(), latchkey.WithKeyPrefix("shop:"), latchkey.WithObserver(w.observer()))
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		ctx := context.WithValue(t.Context(), caller{}, "me")

@@ -12,29 +12,19 @@ type Option interface{ clientOption }
 
 type clientOption = session.Setter
 
-func options(opts []Option) session.Options {
-	o := session.DefaultOptions()
-	for _, opt := range opts {
-		if opt != nil {
-			opt.SetClient(&o)
-		}
-	}
-	return o
-}
-
 // WithKeyPrefix puts a prefix before the name of every primitive, to keep applications apart. Default: none.
 // A prefix may have braces, to keep all its names in one slot of a cluster. They must be balanced.
 func WithKeyPrefix(prefix string) Option {
 	return session.Option(func(o *session.Options) { o.Prefix = prefix })
 }
 
-// WithLazyConnect makes [Open] and [New] return without a connection, for services that may start before
+// WithLazyConnect makes [Open] return without a connection, for services that may start before
 // Redis. They dial in the background. A call waits for the first dial, for a second at most. Until they are
 // connected, everything behaves as while Redis is away. The log, the Down hook and the errors say why there
 // is no connection. Default: they dial, and fail with [ErrUnavailable].
 //
 // It is for a single server (one address) and for Sentinel. With several addresses and no Sentinel it is
-// [ErrInvalid], as in [Wrap]. A client that turns out to talk to a node of a cluster is closed, which is
+// [ErrInvalid], as for rueidisclient.Wrap. A client that turns out to talk to a node of a cluster is closed, which is
 // logged.
 func WithLazyConnect() Option { return session.Option(func(o *session.Options) { o.Lazy = true }) }
 
@@ -57,7 +47,7 @@ func WithoutPubSub() Option {
 func WithRedisson() Option { return session.Option(func(o *session.Options) { o.Redisson = true }) }
 
 // WithDeclaredKeys has each call of a script declare all keys that the script uses, for servers and proxies
-// that refuse others. [Open] and [New] find out by themselves. So the option is for [Wrap], and for servers
+// that refuse others. [Open] finds out by itself. So the option is for rueidisclient.Wrap, and for servers
 // with another text of that error than "undeclared key". Default: a call declares one key of a name, and the
 // script makes the others from it.
 //
@@ -68,7 +58,7 @@ func WithDeclaredKeys() Option {
 	return session.Option(func(o *session.Options) { o.DeclaredKeys = true })
 }
 
-// WithCommandTimeout sets how long TryLock tries. It is also how long [New] lets a connection be silent while
+// WithCommandTimeout sets how long TryLock tries. It is also how long [Open] lets a connection be silent while
 // a command waits for its reply, but then a second at least. More than 0; default: 1 s.
 func WithCommandTimeout(d time.Duration) Option {
 	return session.Option(func(o *session.Options) { o.CommandTimeout = d })

@@ -15,6 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/barrier"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // Who could not take its arrival back in time and comes again does not go on by itself.
@@ -339,7 +340,7 @@ func TestTakenForDeadIsHeardLate(t *testing.T) {
 				<-late
 			}
 		}}
-		c, err := latchkey.Wrap(g, s.Client(t))
+		c, err := rueidisclient.Wrap(g, s.Client(t))
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		far, near := newBarrier(t, c, 1, barrier.WithLease(lease)), newBarrier(t, open(t, s.Option()), 1)

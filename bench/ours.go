@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/test/redistest/baseline"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/spinlock"
 )
 
@@ -68,7 +69,7 @@ func (k *keyed) Close() { k.client.Close() }
 
 func openLatchkey(addr string, opts ...latchkey.Option) (*latchkey.Client, error) {
 	opts = append([]latchkey.Option{latchkey.WithLease(lease)}, opts...)
-	return latchkey.New(rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}, opts...)
+	return rueidisclient.New(rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}, opts...)
 }
 
 func newRlock(c *latchkey.Client, key string) (*latchkey.Lock, error) { return rlock.New(c, key) }

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // A hand-off costs two scripts in a cluster as well: a client that waits again for a name listens to its
@@ -29,7 +30,7 @@ func TestHandOffsInACluster(t *testing.T) {
 	}
 	var locks [2]*latchkey.Lock
 	for i := range locks {
-		c, err := latchkey.New(cluster.Option(), latchkey.WithLease(time.Hour)) // nothing is renewed
+		c, err := rueidisclient.New(cluster.Option(), latchkey.WithLease(time.Hour)) // nothing is renewed
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		locks[i], err = fairlock.New(c, "a")

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // All waiters of all processes are granted in the order in which Redis received them.
@@ -19,7 +20,7 @@ func TestFIFOAcrossClients(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		locks := make([]*fairlock.Lock, 3)
 		for i := range locks {
-			c, err := latchkey.New(s.Option())
+			c, err := rueidisclient.New(s.Option())
 			require.NoError(t, err)
 			t.Cleanup(c.Close)
 			require.NoError(t, c.Check(t.Context()))

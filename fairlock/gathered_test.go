@@ -15,6 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // Requests for different locks that are ready together share scripts. What one gets does not depend on
@@ -23,7 +24,7 @@ import (
 func TestDifferentLocksShareScripts(t *testing.T) {
 	redistest.Together(t)
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
-		c, err := latchkey.New(s.Option())
+		c, err := rueidisclient.New(s.Option())
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		const goroutines, pairs = 64, 50
@@ -68,7 +69,7 @@ func TestSharedScriptsWhileConnectionsBreak(t *testing.T) {
 		defer end()
 		var wg sync.WaitGroup
 		for n := range clients {
-			c, err := latchkey.New(s.Option(), latchkey.WithLease(10*time.Second))
+			c, err := rueidisclient.New(s.Option(), latchkey.WithLease(10*time.Second))
 			require.NoError(t, err)
 			t.Cleanup(c.Close)
 			for g := range goroutines {
@@ -118,7 +119,7 @@ func TestSharedScriptsWhileConnectionsBreak(t *testing.T) {
 		wg.Wait()
 		require.GreaterOrEqual(t, had.Load(), int64(enough))
 		require.Positive(t, given.Load())
-		c, err := latchkey.New(s.Option())
+		c, err := rueidisclient.New(s.Option())
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		for name := range names {

@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/rwlock"
 )
 
@@ -34,7 +35,7 @@ func TestTryLockAfterAWaitWasGivenUp(t *testing.T) {
 			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 				var locks [2]*latchkey.Lock
 				for i := range locks {
-					c, err := latchkey.New(s.Option())
+					c, err := rueidisclient.New(s.Option())
 					require.NoError(t, err)
 					t.Cleanup(c.Close)
 					require.NoError(t, c.Check(t.Context()))

@@ -60,7 +60,7 @@ func ExampleEval() {
 		if err != nil {
 			return err
 		}
-		fmt.Println(left.AsInt64())
+		fmt.Println(left.Int64())
 		return nil
 	})
 	fmt.Println(err)

@@ -47,8 +47,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
@@ -92,15 +90,14 @@ func Set(ctx context.Context, hold *latchkey.Hold, key, value string) error {
 // answer comes, the error is [latchkey.ErrUnknownOutcome], and it may be run later, as long as no greater
 // token comes.
 //
-// The reply is the script's; one that is nil is no error (rueidis.RedisMessage.IsNil). The script's errors
-// are returned as Redis sends them: a *rueidis.RedisError. With one of those, what the script had written
-// before stays. All others are as for Set; [latchkey.ErrUnavailable] without [latchkey.ErrUnknownOutcome]
+// The reply is the script's. A reply that is nil is no error: see [Reply.IsNil]. An error of the script is a
+// [*ScriptError]. All others are as for Set; [latchkey.ErrUnavailable] without [latchkey.ErrUnknownOutcome]
 // says that it has not run. So a script returns no error of its own that begins as those of a server that
 // does not run it, as LOADING or TRYAGAIN, nor the NOSCRIPT of a server that does not know it. It begins with
 // no line of flags (#!lua).
 func Eval(
 	ctx context.Context, hold *latchkey.Hold, script string, keys []string, args ...string,
-) (reply rueidis.RedisMessage, err error) {
+) (reply Reply, err error) {
 	w, err := newWriter(hold, keys...)
 	if err != nil {
 		return reply, err
@@ -190,7 +187,7 @@ func (w *writer) set(ctx context.Context, value string) error {
 }
 
 // eval sends an Eval once.
-func (w *writer) eval(ctx context.Context, script string, args []string) (reply rueidis.RedisMessage, err error) {
+func (w *writer) eval(ctx context.Context, script string, args []string) (reply Reply, err error) {
 	if strings.HasPrefix(script, "#!") {
 		return reply, w.wrap(fail.Invalid("a script behind a check cannot begin with a line of flags: leave out #!lua"), false)
 	}
@@ -198,15 +195,15 @@ func (w *writer) eval(ctx context.Context, script string, args []string) (reply 
 		return reply, w.wrap(err, false)
 	}
 	sent := time.Now()
-	reply, err = w.Client.Conn.FenceEval(session.WithoutDeadline(ctx), w.keys, w.hold.Token(), script, args)
+	message, err := w.Client.Conn.FenceEval(session.WithoutDeadline(ctx), w.keys, w.hold.Token(), script, args)
 	switch {
 	case err == nil:
 		w.Health().Succeeded()
-		return reply, nil
+		return Reply{&message}, nil
 	case errors.Is(err, lua.ErrStale), errors.Is(err, lua.ErrForeignFence):
 		return reply, w.wrap(fail.WithSentinel(w.Explain(ctx, err)), false)
 	case lua.Ran(err): // the error is the script's own
-		return reply, err
+		return reply, &ScriptError{err}
 	}
 	stray := lua.Classify(err) == lua.NoAnswer
 	if ctx.Err() == nil {

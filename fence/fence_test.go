@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
@@ -42,7 +41,7 @@ func TestStale(t *testing.T) {
 		require.NoError(t, fence.Set(t.Context(), first, "data", "3"), "nobody else was there")
 		m, err := fence.Eval(t.Context(), second, read, []string{"data"})
 		require.NoError(t, err)
-		seen, err := m.ToString()
+		seen, err := m.Text()
 		require.NoError(t, err)
 		require.Equal(t, "3", seen)
 		require.True(t, first.Held(), "as far as it knows")
@@ -346,9 +345,9 @@ func TestScriptsOwnErrors(t *testing.T) {
 		} {
 			require.NoError(t, fence.Set(t.Context(), h, "data", "v"))
 			_, err := fence.Eval(t.Context(), h, script, []string{"data"})
-			reply, is := rueidis.IsRedisErr(err)
-			require.True(t, is, "%v", err)
-			require.Contains(t, reply.Error(), text)
+			var own *fence.ScriptError
+			require.ErrorAs(t, err, &own)
+			require.Contains(t, own.Error(), text)
 			require.NotErrorIs(t, err, latchkey.ErrWrongType, "the key is the caller's")
 			require.NotErrorIs(t, err, latchkey.ErrUnavailable)
 		}
@@ -364,6 +363,41 @@ func TestScriptsOwnErrors(t *testing.T) {
 		require.ErrorIs(t, err, latchkey.ErrWrongType)
 		require.ErrorContains(t, err, "latchkey_fence:{bad} is a list, not the greatest token (a string)")
 	})
+}
+
+// A reply is read as what it is, and as nothing else.
+func TestReply(t *testing.T) {
+	h := hold(t, open(t, redistest.New(t).Option()), "a")
+	reply := func(script string) fence.Reply {
+		r, err := fence.Eval(t.Context(), h, script, []string{"data"})
+		require.NoError(t, err)
+		return r
+	}
+	is := func(want string, r fence.Reply) {
+		t.Helper()
+		n, err1 := r.Int64()
+		text, err2 := r.Text()
+		list, err3 := r.List()
+		require.Equal(t, want, fmt.Sprint(r.IsNil(), " ", n, " ", text, " ", len(list)))
+		for _, err := range []error{err1, err2, err3} {
+			if err != nil {
+				require.Regexp(t, `^latchkey: the script returned (nil|no (integer|text|list))$`, err.Error())
+			}
+		}
+	}
+	is("false 7 7 0", reply(`return "7"`))
+	is("false 7  0", reply("return 7"))
+	is("false 0 x 0", reply(`return "x"`))
+	is("true 0  0", reply("return nil"))
+	is("true 0  0", reply(""))
+	is("true 0  0", fence.Reply{})
+	both := reply(`return {"x", 2}`)
+	is("false 0  2", both)
+	list, err := both.List()
+	require.NoError(t, err)
+	is("false 0 x 0", list[0])
+	is("false 2  0", list[1])
+	require.Empty(t, (&fence.ScriptError{}).Error())
 }
 
 // Goroutines that share a hold write at the same time: each is done, and the last number wins.

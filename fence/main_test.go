@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/fence"
 	"github.com/latchkey-go/latchkey/internal/test/locktest"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 func TestMain(m *testing.M) {
@@ -29,7 +30,7 @@ const workerLease = 500 * time.Millisecond
 func worker(args []string) {
 	ctx := context.Background()
 	option := rueidis.ClientOption{InitAddress: []string{args[0]}, ForceSingleClient: true}
-	c, err := latchkey.New(option)
+	c, err := rueidisclient.New(option)
 	locktest.Check(err)
 	plain, err := rueidis.NewClient(option)
 	locktest.Check(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/test/contract"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // A hand-off in a cluster is told to the shard of the lock alone: nothing is broadcast to all nodes, as
@@ -64,7 +65,7 @@ func TestConnections(t *testing.T) {
 			top := topologies[name](t, newEngine(t), calm)
 			o := top.option()
 			o.ClientName, o.Sentinel.ClientName = "counted", "counted"
-			c, err := latchkey.New(o)
+			c, err := rueidisclient.New(o)
 			require.NoError(t, err)
 			other := top.open(t)
 			for kind := range contract.Kinds {

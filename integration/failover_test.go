@@ -12,12 +12,13 @@ import (
 	"github.com/latchkey-go/latchkey/barrier"
 	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/internal/test/contract"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // open returns a client that is closed with the test.
 func (top *topology) open(t testing.TB, opts ...latchkey.Option) *latchkey.Client {
 	t.Helper()
-	c, err := latchkey.New(top.option(), opts...)
+	c, err := rueidisclient.New(top.option(), opts...)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	require.NoError(t, c.Check(t.Context()))

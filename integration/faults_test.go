@@ -15,6 +15,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/test/contract"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // wire is a proxy between clients and one server, and what it does to what passes.
@@ -40,7 +41,7 @@ func (n *wire) open(opts ...latchkey.Option) *latchkey.Client {
 		InitAddress: []string{n.proxy.Listen}, ForceSingleClient: true, ConnWriteTimeout: time.Second,
 		Dialer: net.Dialer{Timeout: time.Second, KeepAlive: 300 * time.Millisecond},
 	}
-	c, err := latchkey.New(o, opts...)
+	c, err := rueidisclient.New(o, opts...)
 	require.NoError(n.t, err)
 	n.t.Cleanup(c.Close)
 	require.NoError(n.t, c.Check(n.t.Context()))

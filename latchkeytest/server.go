@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // Server is the Redis of one test, and the network between it and its clients. [NewServer] makes it; there is
@@ -134,7 +135,7 @@ func (s *Server) Open(opts ...latchkey.Option) *latchkey.Client {
 	option.DialCtxFn = func(ctx context.Context, address string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
 		return s.dial(p, func() (net.Conn, error) { return s.reach(ctx, address, d, config) })
 	}
-	c, err := latchkey.New(option, append(append([]latchkey.Option(nil), opts...), s.watch(p))...)
+	c, err := rueidisclient.New(option, append(append([]latchkey.Option(nil), opts...), s.watch(p))...)
 	if err != nil {
 		s.t.Fatalf("latchkeytest: %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/multilock"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // A hold ends with the first of its locks that is lost. Its Unlock releases the others, and says which one.
@@ -324,7 +325,7 @@ func TestReplyLost(t *testing.T) {
 				redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 					require.NoError(t, must(t, newLock(t, locks(t, open(t, s), "1", "2")...)).Unlock(t.Context())) // the server learns the scripts
 					p := redistest.NewProxy(t, s)
-					c, err := latchkey.New(p.Option())
+					c, err := rueidisclient.New(p.Option())
 					require.NoError(t, err)
 					t.Cleanup(c.Close)
 					l, others := newLock(t, locks(t, c, "1", "2", "3")...), locks(t, open(t, s), "1", "2", "3")
@@ -368,7 +369,7 @@ func TestConnectionsKilled(t *testing.T) {
 func TestUnlockOfASilentServer(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 		p := redistest.NewProxy(t, s)
-		c, err := latchkey.New(p.Option())
+		c, err := rueidisclient.New(p.Option())
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		h := must(t, newLock(t, locks(t, c, "1", "2", "3")...))

@@ -18,6 +18,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/multilock"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/spinlock"
 )
@@ -266,7 +267,7 @@ func TestCluster(t *testing.T) {
 	redistest.Together(t)
 	cluster := redistest.NewCluster(t)
 	connect := func(opts ...latchkey.Option) *latchkey.Client {
-		c, err := latchkey.New(cluster.Option(), opts...)
+		c, err := rueidisclient.New(cluster.Option(), opts...)
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		return c

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/once"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // wallTimes is due at all times that are whole numbers of a period after midnight, by the wall.
@@ -75,7 +76,7 @@ func TestAtMissed(t *testing.T) {
 	for way, want := range map[once.Missed]int{once.Skip: 0, once.RunOnce: 1, once.RunAll: 1000} {
 		redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 			run := func() (ticks []time.Time) {
-				c, err := latchkey.New(s.Option())
+				c, err := rueidisclient.New(s.Option())
 				require.NoError(t, err)
 				defer c.Close()
 				job, err := once.At(c, "a", wallTimes{time.Minute, 0}, func(_ context.Context, run *once.Run) error {

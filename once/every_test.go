@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/locktest"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/once"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // runsJob runs a job until its attempt is cancelled.
@@ -258,7 +259,7 @@ func TestEveryAfterTheClockWasSetBack(t *testing.T) {
 		}
 		do("HSET", "a", "DEAD:1", "t5+0/"+strconv.FormatInt(lease.Milliseconds(), 10))
 		do("PEXPIRE", "a", "60000")
-		c, err := latchkey.New(s.Option(), latchkey.WithLease(lease))
+		c, err := rueidisclient.New(s.Option(), latchkey.WithLease(lease))
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		began, ran := time.Now(), make(chan time.Time, 1)

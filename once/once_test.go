@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/once"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // One of all callers runs it, and the others return when it is done. So do those who come later.
@@ -460,7 +461,7 @@ func TestInvalid(t *testing.T) {
 	s := redistest.New(t)
 	c := open(t, s.Option())
 	mute := func() *latchkey.Client {
-		c, err := latchkey.New(s.Option(), latchkey.WithoutPubSub())
+		c, err := rueidisclient.New(s.Option(), latchkey.WithoutPubSub())
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		return c

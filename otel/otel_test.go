@@ -26,6 +26,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	latchkeyotel "github.com/latchkey-go/latchkey/otel"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
@@ -45,7 +46,7 @@ func watch(t *testing.T, s *redistest.Server, opts ...latchkeyotel.Option) *watc
 	opts = append([]latchkeyotel.Option{latchkeyotel.WithMeterProvider(meters), latchkeyotel.WithTracerProvider(tracers)}, opts...)
 	hooks, err := latchkeyotel.Observer(opts...)
 	require.NoError(t, err)
-	w.Client, err = latchkey.New(s.Option(), latchkey.WithObserver(hooks), latchkey.WithKeyPrefix("shop:"), latchkey.WithLease(time.Second))
+	w.Client, err = rueidisclient.New(s.Option(), latchkey.WithObserver(hooks), latchkey.WithKeyPrefix("shop:"), latchkey.WithLease(time.Second))
 	require.NoError(t, err)
 	t.Cleanup(w.Close)
 	return w
@@ -291,7 +292,7 @@ func BenchmarkPair(b *testing.B) {
 	for name, opts := range map[string][]latchkey.Option{"without": nil, "with": {latchkey.WithObserver(hooks)}} {
 		for _, inside := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%s/inside=%v", name, inside), func(b *testing.B) {
-				c, err := latchkey.New(s.Option(), opts...)
+				c, err := rueidisclient.New(s.Option(), opts...)
 				require.NoError(b, err)
 				defer c.Close()
 				l, err := rlock.New(c, "a")

@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/redlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // tenants are clients that may do on each server what the rule of docs/operations.md says, and more.
@@ -32,7 +33,7 @@ func users(t testing.TB, servers []*redistest.Server, user string, more []string
 		require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary(append(strings.Fields(string(found[1])), more...)...).Build()).Error())
 		o := s.Option()
 		o.Username, o.Password = user, "secret"
-		c, err := latchkey.New(o, append(opts, latchkey.WithKeyPrefix("shop:"))...)
+		c, err := rueidisclient.New(o, append(opts, latchkey.WithKeyPrefix("shop:"))...)
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		all = append(all, c)

@@ -19,6 +19,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/redlock"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // With three of five servers away every call returns in time, and leaves nothing on the other two, also not
@@ -168,7 +169,7 @@ func TestMinorityIsGivenBack(t *testing.T) {
 func proxied(t testing.TB, proxies []*redistest.Proxy, opts ...latchkey.Option) (all []*latchkey.Client) {
 	t.Helper()
 	for _, p := range proxies {
-		c, err := latchkey.New(p.Option(), opts...)
+		c, err := rueidisclient.New(p.Option(), opts...)
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		require.NoError(t, c.Check(t.Context()))

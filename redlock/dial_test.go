@@ -12,6 +12,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/redlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // rueidis dials on the goroutine that asks, whatever its context says. An attempt does not wait for that.
@@ -29,7 +30,7 @@ func TestDialHangs(t *testing.T) {
 			}
 			return d.Dial("tcp", address)
 		}
-		c, err := latchkey.New(o)
+		c, err := rueidisclient.New(o)
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		require.NoError(t, c.Check(t.Context()))

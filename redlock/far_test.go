@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/redlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // Where each round trip takes half a second, a lock that is wanted is free for no longer than a lease and a second.
@@ -82,7 +83,7 @@ func TestFarServers(t *testing.T) {
 
 func client(t testing.TB, s *redistest.Server, opts ...latchkey.Option) *latchkey.Client {
 	t.Helper()
-	c, err := latchkey.New(s.Option(), append([]latchkey.Option{latchkey.WithLazyConnect()}, opts...)...)
+	c, err := rueidisclient.New(s.Option(), append([]latchkey.Option{latchkey.WithLazyConnect()}, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c

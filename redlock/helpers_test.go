@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/redlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // long is how long a test waits for what must happen.
@@ -22,7 +23,7 @@ const long = 20 * time.Second
 func lazy(t testing.TB, servers []*redistest.Server, opts ...latchkey.Option) (all []*latchkey.Client) {
 	t.Helper()
 	for _, s := range servers {
-		c, err := latchkey.New(s.Option(), append([]latchkey.Option{latchkey.WithLazyConnect()}, opts...)...)
+		c, err := rueidisclient.New(s.Option(), append([]latchkey.Option{latchkey.WithLazyConnect()}, opts...)...)
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		all = append(all, c)

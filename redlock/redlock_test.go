@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/redlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // five are five servers.
@@ -25,7 +26,7 @@ func five(t testing.TB, kind func(testing.TB) *redistest.Server) (all []*rediste
 func clients(t testing.TB, servers []*redistest.Server, opts ...latchkey.Option) (all []*latchkey.Client) {
 	t.Helper()
 	for _, s := range servers {
-		c, err := latchkey.New(s.Option(), opts...)
+		c, err := rueidisclient.New(s.Option(), opts...)
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		require.NoError(t, c.Check(t.Context()))

@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/locktest"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // exists reports whether the lock's key is in Redis.
@@ -143,7 +144,7 @@ func TestShutdownNamesNoLingeringLock(t *testing.T) {
 	redistest.Together(t)
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 		p := redistest.NewProxy(t, s)
-		c, err := latchkey.New(p.Option(), latchkey.WithReleaseTimeout(50*time.Millisecond))
+		c, err := rueidisclient.New(p.Option(), latchkey.WithReleaseTimeout(50*time.Millisecond))
 		require.NoError(t, err)
 		defer c.Close()
 		require.NoError(t, c.Check(t.Context()))
@@ -183,7 +184,7 @@ func TestLingerHooks(t *testing.T) {
 func TestLingerOfADeadProcess(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 		p := redistest.NewProxy(t, s)
-		c, err := latchkey.New(p.Option())
+		c, err := rueidisclient.New(p.Option())
 		require.NoError(t, err)
 		defer c.Close()
 		require.NoError(t, c.Check(t.Context()))
@@ -248,7 +249,7 @@ func deaf(t *testing.T, s *redistest.Server) (*latchkey.Client, *redistest.Proxy
 	subscriptions, err := rueidis.NewClient(p.Option())
 	require.NoError(t, err)
 	t.Cleanup(subscriptions.Close)
-	c, err := latchkey.Wrap(s.Client(t), subscriptions)
+	c, err := rueidisclient.Wrap(s.Client(t), subscriptions)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	require.NoError(t, c.Check(t.Context()))

@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/multilock"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/spinlock"
 )
 
@@ -196,7 +197,7 @@ func TestInspectALingeringLock(t *testing.T) {
 func TestLingerInACluster(t *testing.T) {
 	cluster := redistest.NewCluster(t)
 	dial := func() *latchkey.Client {
-		c, err := latchkey.New(cluster.Option())
+		c, err := rueidisclient.New(cluster.Option())
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		require.NoError(t, c.Check(t.Context()))

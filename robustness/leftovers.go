@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/robustness/faults"
 	"github.com/latchkey-go/latchkey/robustness/judge"
 	"github.com/latchkey-go/latchkey/robustness/plan"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
@@ -31,7 +32,7 @@ func leftovers(s *faults.Scene, h *judge.History) (violations []plan.Violation) 
 		addresses = slices.Collect(slices.Chunk(addresses[0], 1))
 	}
 	for _, some := range addresses {
-		c, err := latchkey.New(faults.Option(h.Plan, s.Crew.Words, some...))
+		c, err := rueidisclient.New(faults.Option(h.Plan, s.Crew.Words, some...))
 		if err != nil {
 			return []plan.Violation{{Kind: "left behind", Text: fmt.Sprintf("no client afterwards: %v", err)}}
 		}

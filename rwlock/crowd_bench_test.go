@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/rwlock"
 )
 
@@ -23,7 +24,7 @@ import (
 func openSmall(b *testing.B, s *redistest.Server) *latchkey.Client {
 	o := s.Option()
 	o.ReadBufferEachConn, o.WriteBufferEachConn, o.RingScaleEachConn = 1<<12, 1<<12, 4
-	c, err := latchkey.New(o)
+	c, err := rueidisclient.New(o)
 	require.NoError(b, err)
 	return c
 }

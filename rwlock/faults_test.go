@@ -13,6 +13,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/rwlock"
 )
 
@@ -330,7 +331,7 @@ func TestWantIsLost(t *testing.T) {
 		subscriptions, err := rueidis.NewClient(p.Option())
 		require.NoError(t, err)
 		defer subscriptions.Close()
-		c, err := latchkey.Wrap(s.Client(t), subscriptions)
+		c, err := rueidisclient.Wrap(s.Client(t), subscriptions)
 		require.NoError(t, err)
 		defer c.Close()
 		require.NoError(t, c.Check(t.Context()))

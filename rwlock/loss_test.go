@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // await is a hold that is granted within so long.
@@ -30,7 +31,7 @@ func TestDeadWriterAheadOfReaders(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 		reads, other := newLock(t, open(t, s)), newLock(t, open(t, s))
 		p := redistest.NewProxy(t, s)
-		dead, err := latchkey.New(p.Option())
+		dead, err := rueidisclient.New(p.Option())
 		require.NoError(t, err)
 		t.Cleanup(dead.Close)
 		held := take(t, reads.Read())
@@ -63,7 +64,7 @@ func TestDowngradeWithoutAnswer(t *testing.T) {
 	redistest.Together(t)
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
-	c, err := latchkey.New(p.Option())
+	c, err := rueidisclient.New(p.Option())
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	mine, other := newLock(t, c), newLock(t, open(t, s))

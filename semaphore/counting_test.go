@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
@@ -116,7 +117,7 @@ func TestCounting(t *testing.T) {
 func TestCountingWithoutABudget(t *testing.T) {
 	redistest.Together(t)
 	s := redistest.New(t)
-	c, err := latchkey.New(s.Option())
+	c, err := rueidisclient.New(s.Option())
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	sem, err := semaphore.NewCounting(c, "budget", semaphore.WithCapacity(1), semaphore.WithoutLocalHandOff())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
@@ -21,7 +22,7 @@ func newMuteClient(t *testing.T, rule ...string) (c *latchkey.Client, queued fun
 	require.NoError(t, plain.Do(t.Context(), plain.B().Arbitrary(words...).Build()).Error())
 	option := s.Option()
 	option.Username, option.Password = "mute", "secret"
-	c, err := latchkey.New(option)
+	c, err := rueidisclient.New(option)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c, func(name string) {

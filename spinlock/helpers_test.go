@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/test/locktest"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/spinlock"
 )
 
@@ -29,7 +30,7 @@ func open(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *l
 
 func subscribed(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *latchkey.Client {
 	t.Helper()
-	c, err := latchkey.New(option, opts...)
+	c, err := rueidisclient.New(option, opts...)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c

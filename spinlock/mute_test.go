@@ -10,6 +10,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // connections are those of a name, and how many of them have a subscription.
@@ -74,7 +75,7 @@ func TestSubscribesToNothing(t *testing.T) {
 		client, err := rueidis.NewClient(option)
 		require.NoError(t, err)
 		t.Cleanup(client.Close)
-		c, err := latchkey.Wrap(client, client, latchkey.WithoutPubSub())
+		c, err := rueidisclient.Wrap(client, client, latchkey.WithoutPubSub())
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		require.Equal(t, 1, used(t, c, plain, "mute"))

@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 	"github.com/latchkey-go/latchkey/spinlock"
@@ -75,7 +76,7 @@ func TestPolls(t *testing.T) {
 	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		open := func(opts ...latchkey.Option) *latchkey.Client {
-			c, err := latchkey.New(s.Option(), opts...)
+			c, err := rueidisclient.New(s.Option(), opts...)
 			require.NoError(t, err)
 			t.Cleanup(c.Close)
 			return c
@@ -116,7 +117,7 @@ func TestPolls(t *testing.T) {
 func TestRespectsTheQueue(t *testing.T) {
 	redistest.Together(t)
 	s := redistest.New(t)
-	c, err := latchkey.New(s.Option())
+	c, err := rueidisclient.New(s.Option())
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	spin, err := spinlock.New(c, "a")
@@ -175,12 +176,12 @@ func TestOvertakesNobody(t *testing.T) {
 func TestDoOfWhatWasForced(t *testing.T) {
 	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		c, err := latchkey.New(s.Option(), latchkey.WithoutPubSub())
+		c, err := rueidisclient.New(s.Option(), latchkey.WithoutPubSub())
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		l, err := spinlock.New(c, "a")
 		require.NoError(t, err)
-		other, err := latchkey.New(s.Option())
+		other, err := rueidisclient.New(s.Option())
 		require.NoError(t, err)
 		t.Cleanup(other.Close)
 		force, err := rlock.New(other, "a")

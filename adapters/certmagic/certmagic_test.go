@@ -25,6 +25,7 @@ import (
 	latchkeycertmagic "github.com/latchkey-go/latchkey/adapters/certmagic"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // long is for what happens sooner, on however busy a machine.
@@ -33,7 +34,7 @@ const long = 20 * time.Second
 // process is a locker with a client of its own, as another process has it.
 func process(t *testing.T, s *redistest.Server, opts ...latchkey.LockOption) (*latchkeycertmagic.Locker, *latchkey.Client) {
 	t.Helper()
-	c, err := latchkey.New(s.Option())
+	c, err := rueidisclient.New(s.Option())
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	l, err := latchkeycertmagic.New(c, opts...)

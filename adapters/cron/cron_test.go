@@ -18,6 +18,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/once"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 const long = locktest.Long
@@ -208,7 +209,7 @@ func errorOf[T any](_ T, err error) error { return err }
 
 // A cron expression says when a job of once.At is due. One with descriptors that count from when they are asked does not.
 func TestSchedulesOfAt(t *testing.T) {
-	c, err := latchkey.New(redistest.New(t).Option())
+	c, err := rueidisclient.New(redistest.New(t).Option())
 	require.NoError(t, err)
 	defer c.Close()
 	berlin, err := time.LoadLocation("Europe/Berlin")

@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	latchkeygoredis "github.com/latchkey-go/latchkey/adapters/goredis"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // A program that has a client of go-redis, and takes locks on the same server.
@@ -27,7 +28,7 @@ func Example() {
 	if err != nil {
 		log.Panic(err) // names the fields that locks cannot do with
 	}
-	c, err := latchkey.New(option)
+	c, err := rueidisclient.New(option)
 	if err != nil {
 		log.Panic(err)
 	}

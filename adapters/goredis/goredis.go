@@ -3,7 +3,7 @@
 //
 //	option, err := latchkeygoredis.ClientOption(options) // the *redis.UniversalOptions of the program
 //	...
-//	c, err := latchkey.New(option)
+//	c, err := rueidisclient.New(option)
 //
 // The client has connections of its own to the same servers. It shares none with go-redis.
 package latchkeygoredis
@@ -26,9 +26,9 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// ClientOption returns the configuration for latchkey.New that reaches what redis.NewUniversalClient reaches
+// ClientOption returns the configuration for rueidisclient.New that reaches what redis.NewUniversalClient reaches
 // with these options: one server, a cluster, or the master that sentinels name. Without addresses that is
-// go-redis' default. What else is zero has latchkey's defaults: see latchkey.New.
+// go-redis' default. What else is zero has latchkey's defaults: see rueidisclient.New.
 //
 // What cannot be done is refused, also a field that this version does not know. The error matches
 // latchkey.ErrInvalid, and has the names of all such fields, and no values. Refused are reads from replicas,

@@ -22,6 +22,7 @@ import (
 	latchkeygoredis "github.com/latchkey-go/latchkey/adapters/goredis"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // options is the type whose fields are mapped.
@@ -210,7 +211,7 @@ func locks(t *testing.T, o *redis.UniversalOptions, f func()) error {
 	t.Helper()
 	option, err := latchkeygoredis.ClientOption(o)
 	require.NoError(t, err)
-	c, err := latchkey.New(option)
+	c, err := rueidisclient.New(option)
 	if err != nil {
 		return err
 	}

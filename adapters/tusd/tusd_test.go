@@ -21,6 +21,7 @@ import (
 	latchkeytusd "github.com/latchkey-go/latchkey/adapters/tusd"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // long is for what happens sooner, on however busy a machine.
@@ -31,7 +32,7 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 // process is a locker with a client of its own, as another process has it.
 func process(t *testing.T, s *redistest.Server, opts ...latchkey.LockOption) *latchkeytusd.Locker {
 	t.Helper()
-	c, err := latchkey.New(s.Option(), latchkey.WithReleaseTimeout(100*time.Millisecond))
+	c, err := rueidisclient.New(s.Option(), latchkey.WithReleaseTimeout(100*time.Millisecond))
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	l, err := latchkeytusd.New(c, opts...)
@@ -243,7 +244,7 @@ func TestLost(t *testing.T) {
 }
 
 func TestClosed(t *testing.T) {
-	c, err := latchkey.New(redistest.New(t).Option())
+	c, err := rueidisclient.New(redistest.New(t).Option())
 	require.NoError(t, err)
 	l, err := latchkeytusd.New(c)
 	require.NoError(t, err)
@@ -296,7 +297,7 @@ func TestEndInTheMomentOfTheGrant(t *testing.T) {
 	t.Log(granted.Load(), "granted,", refused.Load(), "refused")
 	lock, _ := locked(t, l, "x")
 	require.NoError(t, lock.Unlock())
-	c, err := latchkey.New(s.Option())
+	c, err := rueidisclient.New(s.Option())
 	require.NoError(t, err)
 	defer c.Close()
 	inner, err := rlock.New(c, latchkeytusd.Key("x"))

@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // connection are the flags of a sub-command that talks to Redis: its own ones, and behind them how to reach it.
@@ -44,7 +45,7 @@ func optionOf(c *cli.Command) (rueidis.ClientOption, error) {
 	if err := checkPassed(c); err != nil {
 		return rueidis.ClientOption{}, err
 	}
-	option, err := latchkey.ParseURL(c.String("redis"))
+	option, err := rueidisclient.ParseURL(c.String("redis"))
 	if err != nil {
 		return option, failed(err)
 	}
@@ -107,7 +108,7 @@ func open(c *cli.Command, label string, more ...latchkey.Option) (*latchkey.Clie
 		label = label[:most]
 	}
 	options := append([]latchkey.Option{latchkey.WithKeyPrefix(c.String("prefix")), latchkey.WithLabel(label), latchkey.WithLogger(slog.New(slog.DiscardHandler))}, more...) // what matters is said by the command
-	client, err := latchkey.New(option, options...)
+	client, err := rueidisclient.New(option, options...)
 	if err != nil {
 		return nil, failed(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // A circle of three clients over three locks is named.
@@ -37,7 +38,7 @@ func TestDeadlocks(t *testing.T) {
 	}
 	for i := range clients {
 		var err error
-		clients[i], err = latchkey.New(s.Option(), latchkey.WithLabel(fmt.Sprint("service ", i)))
+		clients[i], err = rueidisclient.New(s.Option(), latchkey.WithLabel(fmt.Sprint("service ", i)))
 		require.NoError(t, err)
 		t.Cleanup(clients[i].Close)
 		holds[i], err = lock(i, i).Lock(latchkey.WithNote(t.Context(), "order 42"))

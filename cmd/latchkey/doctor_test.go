@@ -17,6 +17,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // examined is what the doctor finds that is not fine, by check.
@@ -80,7 +81,7 @@ func TestDoctorOfATenant(t *testing.T) {
 func TestDoctorCountsWhatIsKept(t *testing.T) {
 	t.Parallel()
 	s := redistest.NewProcess(t)
-	c, err := latchkey.New(s.Option(), latchkey.WithRedisson())
+	c, err := rueidisclient.New(s.Option(), latchkey.WithRedisson())
 	require.NoError(t, err)
 	defer c.Close()
 	for _, name := range []string{"one", "two"} {

@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // What the crontabs of several machines start runs once a tick.
@@ -101,7 +101,7 @@ func TestOnceEveryOfASilentServer(t *testing.T) {
 	t.Parallel()
 	s := redistest.NewProcess(t)
 	first := begin(t, s.URL(), "once", "report", "--every", "10s", "--", "sleep", "60")
-	c, err := latchkey.New(s.Option())
+	c, err := rueidisclient.New(s.Option())
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	l, err := rlock.New(c, "report")

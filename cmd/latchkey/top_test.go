@@ -23,6 +23,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/identity"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
@@ -31,7 +32,7 @@ func busy(t *testing.T) *redistest.Server {
 	t.Helper()
 	s := redistest.New(t)
 	open := func(label string) *latchkey.Client {
-		c, err := latchkey.New(s.Option(), latchkey.WithLabel(label))
+		c, err := rueidisclient.New(s.Option(), latchkey.WithLabel(label))
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		return c
@@ -94,7 +95,7 @@ func TestTopCountsHandOffs(t *testing.T) {
 	t.Parallel()
 	s := redistest.New(t)
 	r := begin(t, s.URL(), "top", "--json", "--interval", "200ms")
-	c, err := latchkey.New(s.Option())
+	c, err := rueidisclient.New(s.Option())
 	require.NoError(t, err)
 	defer c.Close()
 	ctx, stop := context.WithCancel(t.Context())
@@ -224,7 +225,7 @@ func TestScreen(t *testing.T) {
 func TestTopOnATerminal(t *testing.T) {
 	t.Parallel()
 	s := busy(t)
-	client, err := latchkey.New(s.Option())
+	client, err := rueidisclient.New(s.Option())
 	require.NoError(t, err)
 	l := &looker{client: client, plain: s.Client(t)}
 	defer client.Close()
@@ -256,7 +257,7 @@ func TestTopBeforeAllNamesAreKnown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := busy(t)
-			client, err := latchkey.New(s.Option())
+			client, err := rueidisclient.New(s.Option())
 			require.NoError(t, err)
 			defer client.Close()
 			m := newMonitor(&looker{client: client, plain: s.Client(t)}, test.pattern, time.Second)
@@ -342,7 +343,7 @@ func TestTopBesideFreeNames(t *testing.T) {
 	for i := range free {
 		require.NoError(t, plain.Do(t.Context(), plain.B().Set().Key(fmt.Sprintf("redisson_lock_token:{free:%d}", i)).Value("1").Ex(time.Hour).Build()).Error())
 	}
-	c, err := latchkey.New(s.Option())
+	c, err := rueidisclient.New(s.Option())
 	require.NoError(t, err)
 	defer c.Close()
 	l, err := rlock.New(c, "held")

@@ -13,6 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/rwlock"
 )
 
@@ -21,7 +22,7 @@ func TestUnlockOfAWriter(t *testing.T) {
 	t.Parallel()
 	s := redistest.New(t)
 	half := func(read bool) *latchkey.Lock {
-		c, err := latchkey.New(s.Option())
+		c, err := rueidisclient.New(s.Option())
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		l, err := rwlock.New(c, "job")
@@ -58,7 +59,7 @@ func TestUnlockTakesFromTheOneShown(t *testing.T) {
 	t.Parallel()
 	s := redistest.New(t)
 	take := func() *latchkey.Hold {
-		c, err := latchkey.New(s.Option())
+		c, err := rueidisclient.New(s.Option())
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		l, err := rlock.New(c, "job")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // mode is what a worker process does.
@@ -66,7 +67,7 @@ func sell(ctx context.Context, url, prefix string, m mode, report func(event)) e
 	if err != nil {
 		return err
 	}
-	client, err := latchkey.New(option, latchkey.WithKeyPrefix(prefix), latchkey.WithLease(lease))
+	client, err := rueidisclient.New(option, latchkey.WithKeyPrefix(prefix), latchkey.WithLease(lease))
 	if err != nil {
 		return err
 	}

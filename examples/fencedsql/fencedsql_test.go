@@ -19,6 +19,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/locktest"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 func TestMain(m *testing.M) {
@@ -52,7 +53,7 @@ func update(ctx context.Context, on interface {
 // look at its hold, as somebody does who has looked just before.
 func worker(args []string) {
 	ctx := context.Background()
-	c, err := latchkey.New(rueidis.ClientOption{InitAddress: []string{args[0]}, ForceSingleClient: true})
+	c, err := rueidisclient.New(rueidis.ClientOption{InitAddress: []string{args[0]}, ForceSingleClient: true})
 	locktest.Check(err)
 	db, err := openDB(args[1])
 	locktest.Check(err)
@@ -114,7 +115,7 @@ func TestStoppedHolder(t *testing.T) {
 			w := redistest.StartWorker(t, s.Addr+" "+path+" "+how)
 			w.Next(t, "holds")
 			w.Signal(t, redistest.Stop)
-			c, err := latchkey.New(s.Option())
+			c, err := rueidisclient.New(s.Option())
 			require.NoError(t, err)
 			defer c.Close()
 			l, err := rlock.New(c, "a")

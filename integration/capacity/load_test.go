@@ -16,6 +16,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // measured skips unless make capacity runs.
@@ -123,7 +124,7 @@ func open(t *testing.T, option rueidis.ClientOption, n int, opts ...latchkey.Opt
 	t.Helper()
 	clients := make([]*latchkey.Client, n)
 	for i := range clients {
-		c, err := latchkey.New(option, opts...)
+		c, err := rueidisclient.New(option, opts...)
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		clients[i] = c

@@ -21,6 +21,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/internal/test/redistest/redisson"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
@@ -76,7 +77,7 @@ type taker func(ctx context.Context, random *rand.Rand) (token int64, shared boo
 func (p plan) run(file string, addrs []string) error {
 	var takers []taker
 	for range max(p.clients, 1) {
-		c, err := latchkey.New(rueidis.ClientOption{InitAddress: addrs, ShuffleInit: true}, latchkey.WithRedisson(), latchkey.WithLease(lease))
+		c, err := rueidisclient.New(rueidis.ClientOption{InitAddress: addrs, ShuffleInit: true}, latchkey.WithRedisson(), latchkey.WithLease(lease))
 		if err != nil {
 			return err
 		}

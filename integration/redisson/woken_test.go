@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/internal/test/redistest/redisson"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // rounds is how many times each side is woken.
@@ -70,7 +71,7 @@ func TestMeasuredWoken(t *testing.T) {
 
 func openOn(t testing.TB, addrs ...string) *latchkey.Client {
 	t.Helper()
-	c, err := latchkey.New(rueidis.ClientOption{InitAddress: addrs}, latchkey.WithRedisson())
+	c, err := rueidisclient.New(rueidis.ClientOption{InitAddress: addrs}, latchkey.WithRedisson())
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c

@@ -18,6 +18,7 @@ import (
 	"github.com/latchkey-go/latchkey/robustness/faults"
 	"github.com/latchkey-go/latchkey/robustness/plan"
 	"github.com/latchkey-go/latchkey/robustness/witness"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // The clients of a worker, by what is special about them.
@@ -116,14 +117,14 @@ func (w *worker) open(c *client, n int, addresses ...string) (*latchkey.Client, 
 	if n == prefixed && len(addresses) == 1 && !w.Has("credentials rotate") { // a server that is known by its URL
 		if address := "redis://" + addresses[0]; rand.IntN(2) == 0 {
 			return latchkey.Open(address, w.options(n)...)
-		} else if option, err := latchkey.ParseURL(address); err != nil {
+		} else if option, err := rueidisclient.ParseURL(address); err != nil {
 			return nil, err
 		} else {
-			return latchkey.New(option, w.options(n)...)
+			return rueidisclient.New(option, w.options(n)...)
 		}
 	}
 	if n != another {
-		return latchkey.New(option, w.options(n)...)
+		return rueidisclient.New(option, w.options(n)...)
 	}
 	option.DisableCache, option.PipelineMultiplex, option.ConnWriteTimeout, option.Dialer.Timeout = true, -1, time.Second, time.Second
 	option.Sentinel.TopologyRefreshInterval, option.ClusterOption.ShardsRefreshInterval = 500*time.Millisecond, 100*time.Millisecond
@@ -140,7 +141,7 @@ func (w *worker) open(c *client, n int, addresses ...string) (*latchkey.Client, 
 		dialled.End()
 		return nil, fmt.Errorf("%w: %w", latchkey.ErrUnavailable, err)
 	}
-	opened, err := latchkey.Wrap(commands, subscriptions, w.options(n)...)
+	opened, err := rueidisclient.Wrap(commands, subscriptions, w.options(n)...)
 	if err != nil {
 		commands.Close()
 		subscriptions.Close()

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fence"
 	"github.com/latchkey-go/latchkey/robustness/plan"
@@ -38,9 +36,9 @@ func (w *worker) write(rng *rand.Rand, c *client, o plan.Object, hold *latchkey.
 	if mode == 0 {
 		err = fence.Set(ctx, hold, o.Key+plan.DataSuffix, token)
 	} else {
-		var reply rueidis.RedisMessage
+		var reply fence.Reply
 		reply, err = fence.Eval(ctx, hold, exchange, []string{o.Key + plan.DataSuffix}, token)
-		if text, other := reply.ToString(); err == nil && other == nil {
+		if text, other := reply.Text(); err == nil && other == nil {
 			was = tokenOf([]byte(text))
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // Servers are what a contract is run on.
@@ -84,7 +85,7 @@ func (s Servers) openAs(t testing.TB, name string, opts ...latchkey.Option) *lat
 	o := s.Option()
 	o.ClientName = name
 	patient := latchkey.WithReplicas(s.Replicas, 3*time.Second) // no replica is silent, and a busy machine takes its time
-	c, err := latchkey.New(o, slices.Concat(s.Options, []latchkey.Option{patient}, opts)...)
+	c, err := rueidisclient.New(o, slices.Concat(s.Options, []latchkey.Option{patient}, opts)...)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	require.NoError(t, c.Check(t.Context()))

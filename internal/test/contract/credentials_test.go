@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/internal/test/contract"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
@@ -196,7 +197,7 @@ func TestCredentialsRotate(t *testing.T) {
 			k.next(t)
 			var clients []*latchkey.Client
 			for range 2 {
-				c, err := latchkey.New(k.option(test.refresh), latchkey.WithLease(lease))
+				c, err := rueidisclient.New(k.option(test.refresh), latchkey.WithLease(lease))
 				require.NoError(t, err)
 				t.Cleanup(c.Close)
 				clients = append(clients, c)

@@ -63,7 +63,7 @@ func (s fences) stale(t *testing.T) {
 		require.ErrorIs(t, err, fence.ErrStale)
 		m, err := fence.Eval(t.Context(), now, get, []string{key})
 		require.NoError(t, err)
-		text, err := m.ToString()
+		text, err := m.Text()
 		require.NoError(t, err)
 		require.Equal(t, "old", text)
 		require.NoError(t, now.Unlock(t.Context()))
@@ -88,7 +88,7 @@ func (s fences) counted(t *testing.T) {
 	for _, key := range keys {
 		m, err := fence.Eval(t.Context(), h, get, []string{key})
 		require.NoError(t, err)
-		n, err := m.AsInt64()
+		n, err := m.Int64()
 		require.NoError(t, err)
 		require.EqualValues(t, 200, n)
 	}

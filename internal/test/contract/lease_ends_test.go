@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/multilock"
 	"github.com/latchkey-go/latchkey/redlock"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 	"github.com/latchkey-go/latchkey/spinlock"
@@ -136,7 +137,7 @@ func TestNoTwoAreHeldAtTheEndOfALease(t *testing.T) {
 				for range 3 {
 					s := on(t, redistest.NewProcess(t))
 					for to, opt := range map[*[]*latchkey.Client]latchkey.Option{&mine: hooks, &theirs: latchkey.WithObserver(latchkey.Observer{})} {
-						c, err := latchkey.New(s.Option(), opt)
+						c, err := rueidisclient.New(s.Option(), opt)
 						require.NoError(t, err)
 						t.Cleanup(c.Close)
 						require.NoError(t, c.Check(t.Context()))

@@ -17,6 +17,7 @@ import (
 	"github.com/latchkey-go/latchkey/countdown"
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
@@ -48,7 +49,7 @@ func slotMoves(t *testing.T, opts ...latchkey.Option) {
 	}
 	var clients []*latchkey.Client
 	for range 2 {
-		c, err := latchkey.New(cluster.Option(), append(opts, latchkey.WithLease(10*time.Second))...)
+		c, err := rueidisclient.New(cluster.Option(), append(opts, latchkey.WithLease(10*time.Second))...)
 		require.NoError(t, err)
 		clients = append(clients, c)
 		for n := range 2 {
@@ -239,7 +240,7 @@ func TestQueueOfAMovingSlotIsMadeOnce(t *testing.T) {
 	cluster := redistest.NewCluster(t)
 	var locks []*fairlock.Lock
 	for range 3 {
-		c, err := latchkey.New(cluster.Option())
+		c, err := rueidisclient.New(cluster.Option())
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		l, err := fairlock.New(c, "one")
@@ -278,7 +279,7 @@ func TestQueueOfAMovingSlotIsMadeOnce(t *testing.T) {
 // Rule 26.
 func TestStuckHolderIsLostAlone(t *testing.T) {
 	cluster := redistest.NewCluster(t)
-	c, err := latchkey.New(cluster.Option())
+	c, err := rueidisclient.New(cluster.Option())
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	var held []*semaphore.Permits

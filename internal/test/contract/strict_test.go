@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/test/contract"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // What the primitives promise is so on servers as ElastiCache Serverless, which know no WAIT, no PUBSUB and
@@ -78,7 +79,7 @@ func TestNobodyKnowsWhoListens(t *testing.T) {
 		mayLittle(t, node)
 	}
 	open := func() *latchkey.Client {
-		c, err := latchkey.New(serverless(cluster.Option)())
+		c, err := rueidisclient.New(serverless(cluster.Option)())
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		require.NoError(t, c.Check(t.Context()))
@@ -119,7 +120,7 @@ func TestStrictToEveryClient(t *testing.T) {
 			plain, err := rueidis.NewClient(strict.Option())
 			require.NoError(t, err)
 			t.Cleanup(plain.Close)
-			c, err := latchkey.Wrap(plain, plain, options...)
+			c, err := rueidisclient.Wrap(plain, plain, options...)
 			require.NoError(t, err)
 			t.Cleanup(c.Close)
 			require.NoError(t, c.Check(t.Context()))

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // docs/deploy.md has every line that the library logs, and docs/operations.md none that it does not log.
@@ -45,7 +45,7 @@ func TestDeployHasAll(t *testing.T) {
 	require.NotEmpty(t, known)
 	for _, parameter := range known {
 		require.Regexp(t, "(?m)^\\| .*`"+string(parameter[1])+"[=`]", parameters, "docs/deploy.md lacks a parameter")
-		if _, err := latchkey.ParseURL("rediss://host?" + string(parameter[1]) + "=1s"); err != nil {
+		if _, err := rueidisclient.ParseURL("rediss://host?" + string(parameter[1]) + "=1s"); err != nil {
 			require.NotContains(t, err.Error(), "there is no parameter")
 		}
 	}

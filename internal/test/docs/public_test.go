@@ -13,7 +13,8 @@ import (
 )
 
 // What users read names nothing that they cannot import: no exported type, function, method or field has a
-// type of an internal package in its text. No exported struct embeds anything, so that the methods of what it
+// type of an internal package in its text. Nor does any name rueidis, but for package rueidisclient: so another major
+// version of rueidis changes that package alone. No exported struct embeds anything, so that the methods of what it
 // is made of are not its own.
 func TestPublicNamesAreWhole(t *testing.T) {
 	seen := 0
@@ -37,7 +38,7 @@ func TestPublicNamesAreWhole(t *testing.T) {
 			for _, i := range file.Imports {
 				path, err := strconv.Unquote(i.Path.Value)
 				require.NoError(t, err)
-				if strings.Contains(path, "/internal/") {
+				if strings.Contains(path, "/internal/") || strings.HasSuffix(path, "/rueidis") {
 					internal[path[strings.LastIndexByte(path, '/')+1:]] = true
 				}
 			}

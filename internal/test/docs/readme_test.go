@@ -57,12 +57,13 @@ import (
 	"github.com/latchkey-go/latchkey/leader"
 	"github.com/latchkey-go/latchkey/once"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 var (
-	_ = []any{errors.Join, signal.Stop, syscall.SIGTERM, rueidis.NewClient, time.Hour, barrier.New, countdown.New, fairlock.New, fence.Set, leader.New, once.New, rlock.New, rwlock.New, semaphore.New}
+	_ = []any{errors.Join, signal.Stop, syscall.SIGTERM, rueidis.NewClient, time.Hour, barrier.New, countdown.New, fairlock.New, fence.Set, leader.New, once.New, rlock.New, rueidisclient.New, rwlock.New, semaphore.New}
 
 	ctx   = context.Background()
 	url   = os.Args[1]

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // lease is that of all clients.
@@ -88,7 +89,7 @@ func newRun(t *testing.T, s *scene) *run {
 		var c *latchkey.Client
 		var err error
 		options := append([]latchkey.Option{latchkey.WithLease(lease), latchkey.WithoutRecord()}, s.client...)
-		go func() { c, err = latchkey.New(r.option(n), options...) }()
+		go func() { c, err = rueidisclient.New(r.option(n), options...) }()
 		r.settle(everything)
 		require.NoError(t, err)
 		require.NotNil(t, c)

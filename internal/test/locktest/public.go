@@ -9,6 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // For the tests of packages that users import.
@@ -16,7 +17,7 @@ import (
 // Client is Open.
 func Client(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) *latchkey.Client {
 	t.Helper()
-	c, err := latchkey.New(option, opts...)
+	c, err := rueidisclient.New(option, opts...)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	require.NoError(t, c.Check(t.Context()))
@@ -45,7 +46,7 @@ func Standing(t testing.TB, l *latchkey.Lock, n int) {
 func Clients(t testing.TB, s *redistest.Server, n int, opts ...latchkey.Option) (clients []*latchkey.Client) {
 	t.Helper()
 	for range n {
-		c, err := latchkey.New(s.Option(), opts...)
+		c, err := rueidisclient.New(s.Option(), opts...)
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		clients = append(clients, c)

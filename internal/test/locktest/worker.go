@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/core"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/session"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // What processes of tests do: see redistest.StartWorker. The TestMain of a package runs its modes.
@@ -46,9 +47,9 @@ func Connect(addr string, set ...func(*session.Options)) (*session.Client, error
 // connections meanwhile. Any other error ends the worker.
 func Connected(addr string, opts ...latchkey.Option) *latchkey.Client {
 	option := rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}
-	c, err := latchkey.New(option, opts...)
+	c, err := rueidisclient.New(option, opts...)
 	for errors.Is(err, latchkey.ErrUnavailable) {
-		c, err = latchkey.New(option, opts...)
+		c, err = rueidisclient.New(option, opts...)
 	}
 	Check(err)
 	return c

@@ -19,6 +19,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/rwlock"
 )
 
@@ -39,7 +40,7 @@ func traffic(addr string, names []string) {
 	for { // connections are killed meanwhile
 		var err error
 		option := rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, DisableCache: true}
-		if c, err = latchkey.New(option, latchkey.WithLease(600*time.Millisecond)); err == nil {
+		if c, err = rueidisclient.New(option, latchkey.WithLease(600*time.Millisecond)); err == nil {
 			break
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/once"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // jobs is a job of several clients, whose server's clock is set at will. Nothing happens by itself: a period
@@ -218,7 +219,7 @@ func everyScenario(t *testing.T, seed uint64, n int64, option func() rueidis.Cli
 	m.t, m.plain, m.random = t, plain, rand.New(rand.NewPCG(seed, uint64(n)))
 	m.name, m.about = []string{"a", "{c}d"}[n%2], "LATCHKEY_SEED="+strconv.FormatUint(seed, 10)+", scenario "+strconv.FormatInt(n, 10)
 	m.open = func() *latchkey.Client {
-		c, err := latchkey.New(option(), latchkey.WithLease(jobLease))
+		c, err := rueidisclient.New(option(), latchkey.WithLease(jobLease))
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		require.NoError(t, c.Check(t.Context()))

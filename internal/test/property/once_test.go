@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/once"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // done is the model of what is done once under a name.
@@ -257,7 +258,7 @@ func TestRandomOperationsOfOnce(t *testing.T) {
 			require.NoError(t, plain.Do(t.Context(), plain.B().Flushall().Build()).Error())
 			var clients [2]*latchkey.Client
 			for i := range clients {
-				c, err := latchkey.New(server.Option(), latchkey.WithLease(lease))
+				c, err := rueidisclient.New(server.Option(), latchkey.WithLease(lease))
 				require.NoError(t, err)
 				defer c.Close()
 				clients[i] = c

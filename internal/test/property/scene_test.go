@@ -18,6 +18,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/locktest"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // long is how long the test waits for what must happen before it gives up.
@@ -96,7 +97,7 @@ func (s *scene) open() {
 		if n == 1 {
 			options = append(options, latchkey.WithDeclaredKeys()) // beside one that does not
 		}
-		c, err := latchkey.New(s.links[n].through(s.server.Option()), options...)
+		c, err := rueidisclient.New(s.links[n].through(s.server.Option()), options...)
 		require.NoError(s.t, err)
 		s.t.Cleanup(c.Close)
 		s.clients[n] = c

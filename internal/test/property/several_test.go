@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/contract"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/multilock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/rwlock"
 )
 
@@ -86,7 +87,7 @@ func newSeveral(t *testing.T, s *redistest.Server, seed uint64) *several {
 	v := &several{t: t, random: rand.New(rand.NewPCG(seed, 0)), about: fmt.Sprintf("LATCHKEY_SEED=%d", seed)}
 	t.Logf("%s", v.about)
 	for n := range v.clients {
-		c, err := latchkey.New(s.Option(), latchkey.WithLease(lease), latchkey.WithCommandTimeout(long))
+		c, err := rueidisclient.New(s.Option(), latchkey.WithLease(lease), latchkey.WithCommandTimeout(long))
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		v.clients[n] = c

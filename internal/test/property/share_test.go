@@ -19,6 +19,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/once"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // shares is the model of what several clients share under a name: at most one call runs, all others wait, and
@@ -192,7 +193,7 @@ func TestRandomOperationsOfShare(t *testing.T) {
 			t: t, random: rand.New(rand.NewPCG(seed, uint64(n))), plain: plain, name: []string{"a", "{c}d"}[n%2],
 			about: fmt.Sprintf("LATCHKEY_SEED=%d, scenario %d", seed, n), done: done,
 			open: func() *latchkey.Client {
-				c, err := latchkey.New(option(), latchkey.WithLease(shareLease))
+				c, err := rueidisclient.New(option(), latchkey.WithLease(shareLease))
 				require.NoError(t, err)
 				t.Cleanup(c.Close)
 				require.NoError(t, c.Check(t.Context()))

@@ -15,6 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
@@ -105,7 +106,7 @@ func TestSimulatedHour(t *testing.T) {
 		defer n.Close()
 		var locks []*latchkey.Lock
 		for client := range 2 {
-			c, err := latchkey.New(n.Option(client), latchkey.WithLease(time.Minute))
+			c, err := rueidisclient.New(n.Option(client), latchkey.WithLease(time.Minute))
 			require.NoError(t, err)
 			defer c.Close()
 			l, err := rlock.New(c, "a")
@@ -129,7 +130,7 @@ func (s *simulation) run() {
 	defer s.Close()
 	var clients []*latchkey.Client
 	for n := range simulated {
-		c, err := latchkey.New(s.Option(n), latchkey.WithLease(time.Duration(n+1)*time.Second))
+		c, err := rueidisclient.New(s.Option(n), latchkey.WithLease(time.Duration(n+1)*time.Second))
 		require.NoError(s.t, err)
 		defer c.Close()
 		clients = append(clients, c)

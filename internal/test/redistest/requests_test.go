@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/rwlock"
 )
 
@@ -20,7 +20,7 @@ import (
 func TestScriptsAreKnownByName(t *testing.T) {
 	s := redistest.New(t)
 	p := redistest.NewProxy(t, s)
-	c, err := latchkey.New(p.Option())
+	c, err := rueidisclient.New(p.Option())
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	require.NoError(t, c.Check(t.Context()))

@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/locktest"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // deaf are the servers of a user who may use no channel, as users are by default.
@@ -43,7 +44,7 @@ func TestUserWithoutChannels(t *testing.T) {
 	for name, option := range deaf(t) {
 		t.Run(name, func(t *testing.T) {
 			var log locktest.Journal
-			c, err := latchkey.New(option, latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			c, err := rueidisclient.New(option, latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 			require.NoError(t, err)
 			defer c.Close()
 			const hint = ", see Tenants in docs/operations.md, or WithoutPubSub: NOPERM"
@@ -94,7 +95,7 @@ func TestUserWithChannelsLater(t *testing.T) {
 	option := s.Option()
 	option.Username, option.Password = "user", "secret"
 	var log locktest.Journal
-	c, err := latchkey.New(option, latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	c, err := rueidisclient.New(option, latchkey.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	require.NoError(t, err)
 	defer c.Close()
 	limited, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -23,6 +23,7 @@ import (
 	"github.com/latchkey-go/latchkey/leader"
 	"github.com/latchkey-go/latchkey/once"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
@@ -119,7 +120,7 @@ func TestACLKeepsTenantsApart(t *testing.T) {
 func besideRedisson(t *testing.T, option rueidis.ClientOption, opts ...latchkey.Option) (locks []*latchkey.Lock) {
 	t.Helper()
 	for range 2 {
-		c, err := latchkey.New(option, append([]latchkey.Option{latchkey.WithRedisson()}, opts...)...)
+		c, err := rueidisclient.New(option, append([]latchkey.Option{latchkey.WithRedisson()}, opts...)...)
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		l, err := rlock.New(c, "lock")
@@ -168,7 +169,7 @@ func (a *tenants) useEverything(t *testing.T, name, braces string) {
 	option := a.option(t, name)
 	clients := make([]*latchkey.Client, 2)
 	for i := range clients {
-		c, err := latchkey.New(option, latchkey.WithKeyPrefix(name+":"))
+		c, err := rueidisclient.New(option, latchkey.WithKeyPrefix(name+":"))
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/once"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
@@ -24,7 +25,7 @@ func TestQuestionsToASilentServer(t *testing.T) {
 		for name := range questions(t, locktest.ClientOf(t, s)) {
 			s.Run(t, name, func(t *testing.T) { // with a client of its own, which does not know of the silence before
 				p := redistest.NewProxy(t, s)
-				c, err := latchkey.New(p.Option())
+				c, err := rueidisclient.New(p.Option())
 				require.NoError(t, err)
 				defer c.Close()
 				require.NoError(t, c.Check(t.Context()))
@@ -120,7 +121,7 @@ func TestServerDiesUnderWaiters(t *testing.T) {
 			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 				var clients [2]*latchkey.Client
 				for i := range clients {
-					c, err := latchkey.New(s.Option(), latchkey.WithReleaseTimeout(time.Millisecond))
+					c, err := rueidisclient.New(s.Option(), latchkey.WithReleaseTimeout(time.Millisecond))
 					require.NoError(t, err)
 					t.Cleanup(c.Close)
 					require.NoError(t, c.Check(t.Context()))

@@ -15,6 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/redlock"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
@@ -133,7 +134,7 @@ func TestWaitingIsTold(t *testing.T) {
 				}
 				s := redistest.New(t)
 				for i := range sides {
-					c, err := latchkey.New(s.Option(), latchkey.WithObserver(hooks), latchkey.WithCommandTimeout(10*time.Second))
+					c, err := rueidisclient.New(s.Option(), latchkey.WithObserver(hooks), latchkey.WithCommandTimeout(10*time.Second))
 					require.NoError(t, err)
 					defer c.Close()
 					sides[i] = append(sides[i], c)

@@ -15,6 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
@@ -68,7 +69,7 @@ func gather(t testing.TB, s *redistest.Server, kind string, n int, inbox bool) (
 	require.NoError(t, err)
 	t.Cleanup(admin.Close)
 	begin := func() acquirer {
-		client, err := latchkey.New(s.Option())
+		client, err := rueidisclient.New(s.Option())
 		require.NoError(t, err)
 		t.Cleanup(client.Close)
 		return crowds[kind](t, client)

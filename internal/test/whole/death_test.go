@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/multilock"
 	"github.com/latchkey-go/latchkey/once"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 	"github.com/latchkey-go/latchkey/spinlock"
@@ -132,7 +133,7 @@ func TestNextAfterADeath(t *testing.T) {
 			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 				p := redistest.NewProxy(t, s)
 				open := func(way interface{ Option() rueidis.ClientOption }) *latchkey.Client {
-					client, err := latchkey.New(way.Option(), latchkey.WithLease(lease))
+					client, err := rueidisclient.New(way.Option(), latchkey.WithLease(lease))
 					require.NoError(t, err)
 					t.Cleanup(client.Close)
 					return client

@@ -15,6 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/redlock"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
@@ -82,7 +83,7 @@ func TestDetachGoesAstray(t *testing.T) {
 				t.Parallel()
 				s := redistest.New(t)
 				p := redistest.NewProxy(t, s)
-				c, err := latchkey.New(p.Option(), latchkey.WithLease(5*time.Second))
+				c, err := rueidisclient.New(p.Option(), latchkey.WithLease(5*time.Second))
 				require.NoError(t, err)
 				defer c.Close()
 				d, err := create(c)
@@ -161,7 +162,7 @@ func TestDetachedByProcessesThatDie(t *testing.T) {
 			first.Kill()
 			second := redistest.StartWorker(t, "detach "+s.URL()+" "+kind+" "+text)
 			second.Next(t, "text")
-			c, err := latchkey.New(s.Option())
+			c, err := rueidisclient.New(s.Option())
 			require.NoError(t, err)
 			defer c.Close()
 			d, err := create(c)
@@ -186,7 +187,7 @@ func TestDetachedByProcessesThatDie(t *testing.T) {
 // answers. An Attach waits for Redis.
 func TestDetachWhileRedisIsAway(t *testing.T) {
 	s := redistest.NewProcess(t)
-	c, err := latchkey.New(s.Option())
+	c, err := rueidisclient.New(s.Option())
 	require.NoError(t, err)
 	defer c.Close()
 	l := newWanted(t, c, "rlock")
@@ -219,7 +220,7 @@ func TestDetachWhileRedisIsAway(t *testing.T) {
 // Goroutines of the process that wait do so while a hold is detached, and go on when it is released.
 func TestDetachBesideALine(t *testing.T) {
 	s := redistest.New(t)
-	c, err := latchkey.New(s.Option())
+	c, err := rueidisclient.New(s.Option())
 	require.NoError(t, err)
 	defer c.Close()
 	for kind := range wantedKinds {
@@ -260,7 +261,7 @@ func TestDetachBesideALine(t *testing.T) {
 // Rule 49.
 func TestDetachAfterALocalHandOff(t *testing.T) {
 	s := redistest.New(t)
-	c, err := latchkey.New(s.Option())
+	c, err := rueidisclient.New(s.Option())
 	require.NoError(t, err)
 	defer c.Close()
 	for _, kind := range []string{"rlock", "write"} {
@@ -295,7 +296,7 @@ func TestDetachAfterALocalHandOff(t *testing.T) {
 // What cannot be detached or attached is refused, and stays as it is.
 func TestDetachIsRefused(t *testing.T) {
 	s := redistest.New(t)
-	c, err := latchkey.New(s.Option(), latchkey.WithKeyPrefix("shop:"))
+	c, err := rueidisclient.New(s.Option(), latchkey.WithKeyPrefix("shop:"))
 	require.NoError(t, err)
 	defer c.Close()
 	l := newWanted(t, c, "rlock")
@@ -327,7 +328,7 @@ func TestDetachIsRefused(t *testing.T) {
 
 	other, err := rlock.New(c, "b")
 	require.NoError(t, err)
-	outside, err := latchkey.New(s.Option())
+	outside, err := rueidisclient.New(s.Option())
 	require.NoError(t, err)
 	defer outside.Close()
 	rw, err := rwlock.New(c, "a")
@@ -369,7 +370,7 @@ func TestDetachIsRefused(t *testing.T) {
 func TestDetachOfARedlock(t *testing.T) {
 	var clients []*latchkey.Client
 	for range 3 {
-		c, err := latchkey.New(redistest.New(t).Option())
+		c, err := rueidisclient.New(redistest.New(t).Option())
 		require.NoError(t, err)
 		defer c.Close()
 		clients = append(clients, c)
@@ -458,7 +459,7 @@ func TestAttachedTooLate(t *testing.T) {
 				from, err := create(locktest.ClientOf(t, s))
 				require.NoError(t, err)
 				p, plain := redistest.NewProxy(t, s), s.Client(t)
-				c, err := latchkey.New(p.Option(), latchkey.WithLease(lease))
+				c, err := rueidisclient.New(p.Option(), latchkey.WithLease(lease))
 				require.NoError(t, err)
 				t.Cleanup(c.Close)
 				to, err := create(c)

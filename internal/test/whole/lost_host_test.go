@@ -12,6 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
@@ -64,7 +65,7 @@ func TestLostHost(t *testing.T) {
 			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 				host := redistest.NewProxy(t, s) // the way of all its processes
 				process := func(option rueidis.ClientOption) taking {
-					c, err := latchkey.New(option)
+					c, err := rueidisclient.New(option)
 					require.NoError(t, err)
 					t.Cleanup(c.Close)
 					takes, err := take(c)

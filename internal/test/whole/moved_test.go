@@ -22,6 +22,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/redlock"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/semaphore"
 	"github.com/latchkey-go/latchkey/spinlock"
 )
@@ -87,7 +88,7 @@ func TestNameThatMoves(t *testing.T) {
 			t.Parallel()
 			name, log := newMoving(t), &locktest.Journal{}
 			open := func() *latchkey.Client {
-				c, err := latchkey.New(name.option(), append(test.opts, latchkey.WithLogger(slog.New(slog.NewTextHandler(log, nil))))...)
+				c, err := rueidisclient.New(name.option(), append(test.opts, latchkey.WithLogger(slog.New(slog.NewTextHandler(log, nil))))...)
 				require.NoError(t, err)
 				t.Cleanup(c.Close)
 				return c
@@ -147,7 +148,7 @@ func TestNameThatMovesForMany(t *testing.T) {
 	name := newMoving(t)
 	locks := make([]*latchkey.Lock, clients)
 	for i := range locks {
-		c, err := latchkey.New(name.option(), latchkey.WithLogger(nil))
+		c, err := rueidisclient.New(name.option(), latchkey.WithLogger(nil))
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		locks[i], err = rlock.New(c, fmt.Sprint("lock ", i))
@@ -168,7 +169,7 @@ func TestNameThatMovesForMany(t *testing.T) {
 func TestNameThatMovesOfSeveral(t *testing.T) {
 	t.Parallel()
 	name, away := newMoving(t), redistest.NewProcess(t)
-	moves, err := latchkey.New(name.option(), latchkey.WithLogger(nil))
+	moves, err := rueidisclient.New(name.option(), latchkey.WithLogger(nil))
 	require.NoError(t, err)
 	t.Cleanup(moves.Close)
 	lock, err := redlock.New([]*latchkey.Client{locktest.ClientOf(t, redistest.NewProcess(t)), locktest.ClientOf(t, away), moves}, "a")
@@ -186,7 +187,7 @@ func TestNameThatMovesOfSeveral(t *testing.T) {
 func TestReplicaThatStays(t *testing.T) {
 	t.Parallel()
 	name := newMoving(t)
-	c, err := latchkey.New(name.option(), latchkey.WithLogger(nil))
+	c, err := rueidisclient.New(name.option(), latchkey.WithLogger(nil))
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	name.move(t)
@@ -202,7 +203,7 @@ func TestReplicaThatStays(t *testing.T) {
 	require.LessOrEqual(t, name.dials.Load()-before, int64(3*3), "of the inbox as well")
 
 	foreign := name.old.Client(t)
-	wrapped, err := latchkey.Wrap(foreign, foreign, latchkey.WithLogger(nil))
+	wrapped, err := rueidisclient.Wrap(foreign, foreign, latchkey.WithLogger(nil))
 	require.NoError(t, err)
 	t.Cleanup(wrapped.Close)
 	lock, err = rlock.New(wrapped, "a")

@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/once"
 	"github.com/latchkey-go/latchkey/redlock"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/semaphore"
 	"github.com/latchkey-go/latchkey/spinlock"
@@ -27,7 +28,7 @@ func TestKnownOutage(t *testing.T) {
 	t.Parallel()
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 		var failed []latchkey.Event
-		c, err := latchkey.New(s.Option(), latchkey.WithObserver(latchkey.Observer{Failed: func(e latchkey.Event) { failed = append(failed, e) }}))
+		c, err := rueidisclient.New(s.Option(), latchkey.WithObserver(latchkey.Observer{Failed: func(e latchkey.Event) { failed = append(failed, e) }}))
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		lock := func(l *latchkey.Lock, err error) func(context.Context) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/internal/test/redistest/baseline"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/rwlock"
 )
 
@@ -22,7 +23,7 @@ import (
 
 func openBeside(t *testing.T, s *redistest.Server) *latchkey.Client {
 	t.Helper()
-	c, err := latchkey.New(s.Option(), latchkey.WithRedisson())
+	c, err := rueidisclient.New(s.Option(), latchkey.WithRedisson())
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
@@ -171,7 +172,7 @@ func TestReadersThatOverlapLeaveItToRedisson(t *testing.T) {
 
 // The option needs no subscription of a client that has none.
 func TestRedissonWithoutPubSub(t *testing.T) {
-	c, err := latchkey.New(redistest.New(t).Option(), latchkey.WithRedisson(), latchkey.WithoutPubSub())
+	c, err := rueidisclient.New(redistest.New(t).Option(), latchkey.WithRedisson(), latchkey.WithoutPubSub())
 	require.NoError(t, err)
 	defer c.Close()
 	require.NoError(t, c.Check(t.Context()))

@@ -16,6 +16,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/locktest"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/redlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
@@ -43,10 +44,10 @@ func TestSlow(t *testing.T) {
 			t.Parallel()
 			s := redistest.New(t)
 			var ofHolder, ofWaiter locktest.Journal
-			holder, err := latchkey.New(s.Option(), latchkey.WithLabel("holder"), latchkey.WithSlow(0, slowLimit), logging(&ofHolder))
+			holder, err := rueidisclient.New(s.Option(), latchkey.WithLabel("holder"), latchkey.WithSlow(0, slowLimit), logging(&ofHolder))
 			require.NoError(t, err)
 			defer holder.Close()
-			waiter, err := latchkey.New(s.Option(), latchkey.WithSlow(slowLimit, 0), logging(&ofWaiter))
+			waiter, err := rueidisclient.New(s.Option(), latchkey.WithSlow(slowLimit, 0), logging(&ofWaiter))
 			require.NoError(t, err)
 			defer waiter.Close()
 			mine, err := create(holder)
@@ -99,7 +100,7 @@ func isNoted(t *testing.T, plain rueidis.Client, note string) bool {
 func TestNotSlow(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 		var log locktest.Journal
-		c, err := latchkey.New(s.Option(), latchkey.WithSlow(20*time.Second, 20*time.Second), logging(&log))
+		c, err := rueidisclient.New(s.Option(), latchkey.WithSlow(20*time.Second, 20*time.Second), logging(&log))
 		require.NoError(t, err)
 		for kind := range wantedKinds {
 			l := newWanted(t, c, kind)
@@ -114,7 +115,7 @@ func TestNotSlow(t *testing.T) {
 		c.Close()
 		require.Empty(t, log.Lines("slow"))
 		for _, d := range [][2]time.Duration{{-1, 0}, {0, -1}} {
-			_, err := latchkey.New(s.Option(), latchkey.WithSlow(d[0], d[1]))
+			_, err := rueidisclient.New(s.Option(), latchkey.WithSlow(d[0], d[1]))
 			require.ErrorIs(t, err, latchkey.ErrInvalid)
 		}
 	})
@@ -125,7 +126,7 @@ func TestSlowOfTheOthers(t *testing.T) {
 	var log locktest.Journal
 	var clients []*latchkey.Client
 	for range 3 {
-		c, err := latchkey.New(redistest.New(t).Option(), latchkey.WithSlow(slowLimit, slowLimit), logging(&log))
+		c, err := rueidisclient.New(redistest.New(t).Option(), latchkey.WithSlow(slowLimit, slowLimit), logging(&log))
 		require.NoError(t, err)
 		defer c.Close()
 		clients = append(clients, c)

@@ -19,6 +19,7 @@ import (
 	"github.com/latchkey-go/latchkey/multilock"
 	"github.com/latchkey-go/latchkey/redlock"
 	"github.com/latchkey-go/latchkey/rlock"
+	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/rwlock"
 	"github.com/latchkey-go/latchkey/spinlock"
 )
@@ -137,10 +138,10 @@ func TestWantedWithoutMessages(t *testing.T) {
 			continue // its waiters leave no trace
 		}
 		t.Run(kind, func(t *testing.T) {
-			holder, err := latchkey.New(s.Option())
+			holder, err := rueidisclient.New(s.Option())
 			require.NoError(t, err)
 			defer holder.Close()
-			waiter, err := latchkey.New(option)
+			waiter, err := rueidisclient.New(option)
 			require.NoError(t, err)
 			defer waiter.Close()
 			acl("resetchannels &latchkey_inbox:" + waiter.ID())
@@ -168,7 +169,7 @@ func TestWantedOfWhatIsOver(t *testing.T) {
 	require.Nil(t, (&latchkey.Hold{}).Wanted())
 	require.Nil(t, (*multilock.Hold)(nil).Wanted())
 	s := redistest.New(t)
-	c, err := latchkey.New(s.Option())
+	c, err := rueidisclient.New(s.Option())
 	require.NoError(t, err)
 	defer c.Close()
 	l := newWanted(t, c, "rlock")
@@ -203,7 +204,7 @@ func TestWantedByAWriter(t *testing.T) {
 	s := redistest.New(t)
 	var halves []*rwlock.Lock
 	for range 2 {
-		c, err := latchkey.New(s.Option())
+		c, err := rueidisclient.New(s.Option())
 		require.NoError(t, err)
 		defer c.Close()
 		l, err := rwlock.New(c, "a")
@@ -245,7 +246,7 @@ func TestWantedOfSeveral(t *testing.T) {
 	for range 3 {
 		s := redistest.New(t)
 		for i := range sides {
-			c, err := latchkey.New(s.Option())
+			c, err := rueidisclient.New(s.Option())
 			require.NoError(t, err)
 			defer c.Close()
 			sides[i] = append(sides[i], c)

@@ -1,4 +1,4 @@
-package latchkey_test
+package address
 
 import (
 	"net"
@@ -12,7 +12,7 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/fail"
 )
 
 // wellFormed are URLs with every parameter that docs/deploy.md has.
@@ -68,6 +68,49 @@ func (s said) url() string {
 	return u.String()
 }
 
+// malformed are URLs with a password that ends with ret, and errors about them.
+var malformed = map[string]string{
+	"redis://user:secret@host:port/0":            `invalid port ":port" after host`,
+	"redis://user:secret@host/zero":              `invalid database number: "zero"`,
+	"foo://user:secret@host":                     "the address must be a URL as redis://host:port: redis: invalid URL scheme: foo",
+	"redis://user:sec ret@host/0":                "special characters of a user or a password are escaped, as %2F for /",
+	"redis://user:12/ret@host:6379":              "special characters",
+	"redis://user:sec/ret@host:6379":             "special characters",
+	"redis://user:sec?ret@host:6379":             "special characters",
+	"redis://user:sec#ret@host:6379":             "special characters",
+	"redis://user:sec%ret@host:6379":             "special characters",
+	"redis://user:s@ec/ret@host:6379":            "special characters",
+	"user:secret@host:6379":                      "the address must be a URL as redis://host:port: ",
+	"redis://user:secret@host:65536":             "port 65536 is more than 65535",
+	"redis://user:secret@host/-1":                "the database number is -1",
+	"redis://user:secret@host?dial_timeout=-1s":  "a timeout is negative",
+	"redis://user:secret@host?write_timeout=-1s": "a timeout is negative",
+	"redis://user:secret@host?addr=other":        `addr="other" is not host:port`,
+	"redis://user:secret@host/a%0Ab/c":           "redis: invalid URL path: /a\ufffdb/c",
+	"redis://user:secret@::1:6380":               `host "::1:6380" has a colon: an IPv6 address stands in brackets`,
+	"redis://::":                                 `host "::" has a colon`,
+	"unix://user:secret@":                        "the path of the socket is missing",
+}
+
+// schemeless are no URLs of servers.
+var schemeless = []string{"localhost:6379", "127.0.0.1:6379", "", "http://localhost:6379"}
+
+// A malformed URL is refused with a reason, which has nothing of the password.
+func TestMalformed(t *testing.T) {
+	for address, why := range malformed {
+		_, err := Parse(address)
+		require.ErrorIs(t, err, fail.ErrInvalid)
+		require.ErrorContains(t, err, why)
+		require.NotContains(t, err.Error(), "ret", "the password is nobody's business")
+		require.NotContains(t, err.Error(), "12", "nor is a part of it")
+	}
+	for _, address := range schemeless {
+		_, err := Parse(address)
+		require.ErrorIs(t, err, fail.ErrInvalid)
+		require.ErrorContains(t, err, "latchkey: invalid argument: the address must be a URL as redis://host:port: ")
+	}
+}
+
 // A URL is read or refused. One that is refused gives nothing, and an error of one short line, which is the
 // same whatever the user and the password are. One that is read has addresses that can be dialled, and says
 // the same when it is written and read again.
@@ -80,7 +123,7 @@ func FuzzOpen(f *testing.F) {
 	}
 	f.Add("redis://host/" + strings.Repeat("é", 1000))
 	f.Fuzz(func(t *testing.T, address string) {
-		option, err := latchkey.ParseURL(address)
+		option, err := Parse(address)
 		if err != nil {
 			require.Zero(t, saidBy(option))
 			requireComplaint(t, address, err)
@@ -98,7 +141,7 @@ func FuzzOpen(f *testing.F) {
 			n, err := strconv.Atoi(port)
 			require.True(t, host != "" && (err != nil || n <= 65535), "%q of %q", server, address)
 		}
-		again, err := latchkey.ParseURL(s.url())
+		again, err := Parse(s.url())
 		require.NoError(t, err, "%q of %q", s.url(), address)
 		require.Equal(t, s, saidBy(again), "%q of %q", s.url(), address)
 	})
@@ -109,7 +152,7 @@ var schemeOf = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 // requireComplaint checks the error of a URL.
 func requireComplaint(t *testing.T, address string, err error) {
 	t.Helper()
-	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	require.ErrorIs(t, err, fail.ErrInvalid)
 	text := err.Error()
 	require.True(t, strings.HasPrefix(text, "latchkey: invalid argument: "), text)
 	require.Less(t, len(text), 300)
@@ -119,9 +162,9 @@ func requireComplaint(t *testing.T, address string, err error) {
 	if at < 0 {
 		return
 	}
-	_, bare := latchkey.ParseURL(schemeOf.FindString(address) + address[at+1:])
+	_, bare := Parse(schemeOf.FindString(address) + address[at+1:])
 	if bare == nil {
-		bare = latchkey.ErrCredentials
+		bare = errCredentials
 		text = strings.TrimPrefix(text, "latchkey: invalid argument: ")
 	}
 	require.Equal(t, bare.Error(), text, "%q", address)
@@ -139,8 +182,8 @@ func TestUnknownParameter(t *testing.T) {
 		"redis://h?db=1;protocol=2":    "invalid semicolon separator in query",
 		"unix:///run/redis.sock?dbb=2": `is it db?`,
 	} {
-		_, err := latchkey.ParseURL(address)
-		require.ErrorIs(t, err, latchkey.ErrInvalid, address)
+		_, err := Parse(address)
+		require.ErrorIs(t, err, fail.ErrInvalid, address)
 		require.ErrorContains(t, err, says, address)
 	}
 }

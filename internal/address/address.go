@@ -1,4 +1,5 @@
-package latchkey
+// Package address reads URLs of servers.
+package address
 
 import (
 	"errors"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/identity"
 )
 
@@ -25,12 +27,10 @@ var errCredentials = errors.New("what is before the @ cannot be read: special ch
 
 var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 
-// ParseURL returns the configuration that [Open] makes of a URL, for [New]: so that a program can add what a
-// URL cannot say, as files for TLS, or a password for Sentinel. It is rueidis.ParseURL, and refuses what no
-// connection can be made with, and parameters that there are not. A URL that it refuses gives no
-// configuration at all, and [ErrInvalid] with one line that has nothing of a user or a password, however
-// those are written.
-func ParseURL(address string) (rueidis.ClientOption, error) {
+// Parse is rueidis.ParseURL. It also refuses what no connection can be made with, and unknown parameters. A URL
+// that it refuses gives no configuration at all. The error is one line, and has nothing of a user or a password,
+// however they are written.
+func Parse(address string) (rueidis.ClientOption, error) {
 	option, err := read(address)
 	if err == nil {
 		return option, nil
@@ -51,7 +51,7 @@ func ParseURL(address string) (rueidis.ClientOption, error) {
 	if len(text) > longestComplaint {
 		text = strings.ToValidUTF8(text[:longestComplaint], "") + "…"
 	}
-	return rueidis.ClientOption{}, fmt.Errorf("latchkey: %w: %s", ErrInvalid, text)
+	return rueidis.ClientOption{}, fmt.Errorf("latchkey: %w: %s", fail.ErrInvalid, text)
 }
 
 // read is rueidis.ParseURL, and refuses what that takes and no connection can be made with.

@@ -1,4 +1,0 @@
-package latchkey
-
-// ErrCredentials is errCredentials.
-var ErrCredentials = errCredentials

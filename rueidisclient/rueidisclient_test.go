@@ -1,0 +1,40 @@
+package rueidisclient_test
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/rueidisclient"
+)
+
+func TestRefuses(t *testing.T) {
+	_, err := rueidisclient.New(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1"}, ReplicaOnly: true})
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	_, err = rueidisclient.Wrap(nil, nil)
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	_, err = rueidisclient.New(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1"}})
+	require.ErrorIs(t, err, latchkey.ErrUnavailable)
+}
+
+func TestWrapOwnsNothing(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		commands, subscriptions := s.Client(t), s.Client(t)
+		c, err := rueidisclient.Wrap(commands, subscriptions, latchkey.WithLogger(nil), latchkey.WithLogger(slog.Default()), nil)
+		require.NoError(t, err)
+		require.NoError(t, c.Check(t.Context()))
+		c.Close()
+		c.Close()
+		require.ErrorIs(t, c.Check(t.Context()), latchkey.ErrClosed)
+		require.NoError(t, commands.Do(t.Context(), commands.B().Ping().Build()).Error())
+		require.Eventually(t, func() bool {
+			channels, err := commands.Do(t.Context(), commands.B().PubsubChannels().Build()).AsStrSlice()
+			return err == nil && len(channels) == 0
+		}, 10*time.Second, time.Millisecond, "no subscription is left")
+	})
+}
