@@ -7,26 +7,26 @@ import (
 	"github.com/latchkey-go/latchkey/internal/hub"
 )
 
-// inbox is where a client hears of one name. The zero value is closed.
+// inbox has the channels on which a client hears of one name. The zero value is closed.
 type inbox struct {
 	mu sync.Mutex
 
-	// A channel in the slot of the name, open while somebody may wait. Only cluster clients have it: others have
-	// one inbox for all names.
+	// channel is in the slot of the name. It is open while a goroutine may wait. Only a cluster client has it: any
+	// other client has one inbox for all names.
 	users   int
 	channel *hub.Channel
-	lately  bool // it was open, and may be listened to still
+	lately  bool // channel was open, and the client may still listen to it
 
-	// Who waits for announced releases, without being queued.
+	// listeners wait for announced releases, and are not in the queue.
 	listeners map[*listener]struct{}
-	released  *hub.Channel // open while there are listeners, or turns are taken
-	ear       *hub.Channel // open with that, where the client takes turns with processes of Redisson
-	turns     bool         // waiters take turns
+	released  *hub.Channel // open while there are listeners, or turns is set
+	ear       *hub.Channel // open with released, if the client takes turns with processes of Redisson
+	turns     bool         // waiters take turns with processes of Redisson
 }
 
 type listener struct{ heard func() }
 
-// Inbox is of [wait.Server].
+// Inbox implements [wait.Server].
 func (q *Queue) Inbox(ctx context.Context) error {
 	if !q.At.Client.Sharded {
 		return q.At.Client.Inbox.Wait(ctx)
@@ -45,7 +45,7 @@ func (q *Queue) listen() *hub.Channel {
 	return q.inbox.channel
 }
 
-// hears returns the channel on which the client hears of the name; nil while there is none.
+// hears returns the channel on which the client hears of the name; nil while the client has no channel.
 func (q *Queue) hears() *hub.Channel {
 	if !q.At.Client.Sharded {
 		return q.At.Client.Inbox
@@ -55,7 +55,7 @@ func (q *Queue) hears() *hub.Channel {
 	return q.inbox.channel
 }
 
-// Listening is of [wait.Server].
+// Listening implements [wait.Server].
 func (q *Queue) Listening() bool {
 	if !q.At.Client.Sharded {
 		return q.At.Client.Inbox != nil && q.At.Client.Inbox.Up()
@@ -65,7 +65,8 @@ func (q *Queue) Listening() bool {
 	return q.inbox.channel != nil && q.inbox.channel.Up()
 }
 
-// hearing returns a number that is the same for as long as the client hears of the name; 0 while it does not.
+// hearing returns a number that stays the same while the client hears of the name without a gap; 0 while the client
+// is deaf.
 func (q *Queue) hearing() uint64 {
 	if !q.At.Client.Sharded {
 		if q.At.Client.Inbox == nil {
@@ -81,9 +82,9 @@ func (q *Queue) hearing() uint64 {
 	return q.inbox.channel.Unbroken()
 }
 
-// enter counts a goroutine that may need the inbox of the name, until exit. The inbox is opened when it is
-// waited for: one that polls never does. One that is listened to still is used at once, so that the first
-// request of the goroutine may queue.
+// enter counts a goroutine that may need the inbox of the name, until exit. The first goroutine that waits for the
+// inbox opens it; a goroutine that polls never waits for it. If the inbox was closed but the client still listens to
+// it, enter reopens it at once, so that the first request of the goroutine may queue.
 func (q *Queue) enter() {
 	if !q.countsUsers() {
 		return
@@ -116,9 +117,9 @@ func (q *Queue) exit() {
 
 func (q *Queue) countsUsers() bool { return q.At.Client.Sharded || q.At.Client.Options.Redisson }
 
-// ListenForReleases calls heard for each release that is announced, and whenever one may have been missed,
-// until stop is called. heard must not block, nor lock anything of the queue, nor call stop. On a client
-// without subscriptions it is never called.
+// ListenForReleases calls heard for each announced release, and whenever the client may have missed a release, until
+// the caller calls stop. heard must not block, lock anything of the queue, or call stop. A client without
+// subscriptions never calls heard.
 func (p *Primitive) ListenForReleases(heard func()) (stop func()) {
 	q := p.Queue
 	if q.At.Client.Inbox == nil {
@@ -140,9 +141,10 @@ func (p *Primitive) ListenForReleases(heard func()) (stop func()) {
 	}
 }
 
-// openReleased opens the channel of releases, until closeReleased finds that it is not needed. Where the client
-// takes turns it listens to the ear first, until Redis has confirmed that: a client that listens to the other
-// channel alone is taken for a waiter of Redisson. The mutex of the inbox is held.
+// openReleased opens the channel of releases, until closeReleased finds that no goroutine needs the channel. If the
+// client takes turns, openReleased first opens the ear, and opens the channel of releases only when Redis has
+// confirmed the ear: the scripts take a client that listens to the channel of releases alone for a waiter of
+// Redisson. The caller holds the mutex of the inbox.
 func (q *Queue) openReleased() {
 	i := &q.inbox
 	if i.released != nil {
@@ -159,12 +161,12 @@ func (q *Queue) openReleased() {
 	i.released = q.At.Client.Hub.Listen(q.At.Keys.Released(), q.releasesConfirmed, q.heardRelease)
 }
 
-// earConfirmed opens what waited for the ear.
+// earConfirmed opens the channel of releases, which waited for the ear.
 func (q *Queue) earConfirmed() {
 	i := &q.inbox
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.ear != nil { // else it is not needed any more
+	if i.ear != nil { // else closeReleased has closed the ear
 		q.openReleased()
 	}
 }
@@ -181,7 +183,7 @@ func (i *inbox) closeReleased() {
 	i.released, i.ear = nil, nil
 }
 
-// tell runs where the subscription is read.
+// tell calls every listener. It may run on the goroutine that reads the subscription.
 func (i *inbox) tell() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -8,53 +8,54 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// The line: the goroutines of this process that want the same thing stand in it, first come, first served.
-// One at a time has its turn: it competes in Redis for all, or it holds and hands off to those behind it.
+// The line: the goroutines of this process that want the same lock or permits stand in it, first come, first served.
+// One goroutine at a time has the turn: it competes in Redis for the whole line, or it holds and hands off to the
+// goroutines behind it.
 //
-// What a goroutine in the line gets is made by the one that leaves it to it, with the mutex of the queue: its
-// hold, or the turn. So what can go on without Redis always belongs to one goroutine.
+// A goroutine in the line gets a hold or the turn from the goroutine before. The giver makes that hold, or passes the
+// turn, under the queue's mutex. So whatever can go on without Redis always belongs to one goroutine.
 
-// line is the line of one half of a queue, whose mutex guards it. The zero value is empty.
+// line is the line of one half of a queue. The queue's mutex guards the line. The zero value is empty.
 type line struct {
 	taken       bool    // a goroutine has the turn
-	parked      *tenure // what awaits the next one that comes; nil while a goroutine has the turn
-	length      int     // how many wait
+	parked      *tenure // awaits the next goroutine that comes; nil while a goroutine has the turn
+	length      int     // how many goroutines wait
 	first, last *place
-	closed      error     // why no wait may begin any more; nil: it may
+	closed      error     // why no further wait may begin; nil: waits may begin
 	unused      sync.Pool // places without a waiter
 }
 
 // wish is what a goroutine in the line wants.
 type wish struct {
-	primitive *Primitive      // on whose terms it would hold
-	parent    context.Context // from which the context of its hold is derived
+	primitive *Primitive      // the hold would have the terms of primitive
+	parent    context.Context // the parent of the hold's context
 	permits   int
 }
 
-// gift is what a goroutine in the line gets: it holds, it has a permit, or it has the turn of the line.
+// gift is what a goroutine in the line gets: a hold, a permit, or the turn of the line.
 type gift struct {
-	hold   *Hold   // nil: it has the turn, and must compete, unless it has a permit
-	permit bool    // it has one, without a hold: see allowance
-	left   *tenure // with the turn: what the one before has left; nil: nothing
-	none   error   // why it gets nothing: the line was closed; nil: it gets something
+	hold   *Hold   // nil: the goroutine has a permit, or has the turn and must compete
+	permit bool    // a permit without a hold: see allowance
+	left   *tenure // with the turn: the tenure from the goroutine before; nil: no tenure
+	none   error   // why the goroutine gets nothing: the line was closed; nil: it gets something
 }
 
-// has reports whether it is what the goroutine stood in the line for.
+// has reports whether the gift is what the goroutine wanted: a hold or a permit.
 func (g *gift) has() bool { return g.hold != nil || g.permit }
 
-// place is the place of a goroutine that waits. A place and its channel are used again: under contention each turn
-// would cost two otherwise.
+// place is the place of a goroutine that waits. The line uses a place and its channel again. Otherwise each turn
+// under contention would cost two allocations.
 type place struct {
 	wish           wish
-	came           chan gift // capacity 1: a gift has room, since one is sent for each use
-	seen           time.Time // when it was first told; zero: it was not
+	came           chan gift // capacity 1: each use of the place sends one gift, so a send never blocks
+	seen           time.Time // when TellLine first told of the place; zero: never
 	previous, next *place
 }
 
-// enterLine waits in the line until the caller holds, or has the turn. When ctx ends before, it returns the
-// cause, and when the line is closed the reason. Then the caller has neither: what came as ctx ended has been
-// left to the next, parked, or given back. A permit that came then is the caller's.
-// waits is called when it waits; it may be nil.
+// enterLine waits in the line until the caller has a hold, a permit or the turn. If ctx ends first, enterLine returns
+// its cause; if the line is closed, the reason. Then the caller has nothing: a hold or a turn that came as ctx ended
+// has gone to the next goroutine, or was parked or given back. But a permit that came then is the caller's. enterLine
+// calls waits before it waits; waits may be nil.
 func (q *Queue) enterLine(ctx context.Context, w wish, waits func()) (gift, error) {
 	l := &q.half(w.primitive.Shared).line
 	q.mu.Lock()
@@ -73,7 +74,7 @@ func (q *Queue) enterLine(ctx context.Context, w wish, waits func()) (gift, erro
 		waits()
 	}
 	var g gift
-	if ended := ctx.Done(); ended == nil { // to wait for one thing costs half of what two cost
+	if ended := ctx.Done(); ended == nil { // a receive costs half as much as a select of two
 		g = <-p.came
 	} else {
 		select {
@@ -89,7 +90,7 @@ func (q *Queue) enterLine(ctx context.Context, w wish, waits func()) (gift, erro
 	return g, nil
 }
 
-// first is what the first one that comes to an empty line gets. The mutex is held.
+// first returns the gift for a goroutine that comes to an empty line. The caller holds the mutex.
 func (q *Queue) first(w *wish, l *line) gift {
 	if w.primitive.Shared {
 		if hold := q.joinNow(w, time.Now(), counted); hold != nil {
@@ -103,8 +104,8 @@ func (q *Queue) first(w *wish, l *line) gift {
 	return w.givenTurn(left, time.Now())
 }
 
-// withdraw is the end of a wait in the line whose context has ended. It returns the cause, or a permit that
-// came before that: no other goroutine would give that back.
+// withdraw ends a wait in the line whose context has ended. It returns the cause. If a permit came first, it returns
+// the permit: no other goroutine would give the permit back.
 //
 //go:noinline
 func (q *Queue) withdraw(l *line, p *place, ended context.Context) (gift, error) {
@@ -115,7 +116,7 @@ func (q *Queue) withdraw(l *line, p *place, ended context.Context) (gift, error)
 	}
 	q.mu.Unlock()
 	var g gift
-	if !waits { // a gift came with it out of the line
+	if !waits { // send took the place out of the line, with a gift
 		switch g = <-p.came; {
 		case g.none != nil || g.permit:
 		case g.hold != nil:
@@ -131,8 +132,8 @@ func (q *Queue) withdraw(l *line, p *place, ended context.Context) (gift, error)
 	return gift{}, context.Cause(ended)
 }
 
-// givenTurn is what the turn of the line is for w, with what the one before has left: a hold, where that is
-// held and may go on. The mutex is held.
+// givenTurn returns the gift for w, which gets the turn of the line. left is the tenure from the goroutine before;
+// nil: no tenure. If left is held and may go on, the gift is a hold of left. The caller holds the mutex.
 func (w *wish) givenTurn(left *tenure, now time.Time) gift {
 	if left != nil && !w.primitive.Shared {
 		if hold := left.next(w, now); hold != nil {
@@ -140,25 +141,26 @@ func (w *wish) givenTurn(left *tenure, now time.Time) gift {
 		}
 		if s := left.state(); s == wait.Held || s == wait.Parked {
 			left.become(wait.Offered)
-			left.queue.At.Client.Count(1, -1) // no goroutine has it: Shutdown waits until it is offered or given back
+			// The tenure has no hold now. Shutdown waits until it is offered or given back.
+			left.queue.At.Client.Count(1, -1)
 		}
 	}
 	return gift{left: left}
 }
 
-// pass ends a turn of the line. It reports whether the next one has it, and what is left. Otherwise the line
-// is empty, and what is left stays the caller's.
+// pass ends a turn of the line. If taken, the next goroutine has the turn, with the tenure left. Otherwise the line
+// is empty, and the caller keeps that tenure.
 func (q *Queue) pass(l *line, left *tenure) (taken bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.passNow(l, left, time.Now())
 }
 
-// passTurn ends a turn that has left nothing. The mutex is held.
+// passTurn ends a turn that leaves no tenure. The caller holds the mutex.
 func (q *Queue) passTurn(l *line) { q.passNow(l, nil, time.Time{}) }
 
-// passNow is pass with the mutex held. Those at the head of a shared line that may join what is held do so,
-// and need no turn.
+// passNow is pass for a caller that holds the mutex. If goroutines at the head of a shared line may join the held
+// tenure, they join it, and need no turn.
 func (q *Queue) passNow(l *line, left *tenure, now time.Time) (taken bool) {
 	q.locked()
 	if q.shared != nil && l == &q.shared.line {
@@ -172,7 +174,7 @@ func (q *Queue) passNow(l *line, left *tenure, now time.Time) (taken bool) {
 	return true
 }
 
-// hasNext reports whether a goroutine waits in the line of those who exclude each other.
+// hasNext reports whether a goroutine waits in the line of q.alone.
 func (q *Queue) hasNext() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -182,23 +184,23 @@ func (q *Queue) hasNext() bool {
 // isEmpty reports whether no goroutine has the turn.
 func (l *line) isEmpty() bool { return !l.taken }
 
-// hasNext reports whether a goroutine waits for it.
+// hasNext reports whether a goroutine waits in the line.
 func (l *line) hasNext() bool { return l.length > 0 }
 
-// take begins a turn with what was parked, and has no hold.
+// take begins a turn, and returns the parked tenure, which has no hold; nil: no tenure is parked.
 func (l *line) take() (left *tenure) {
 	left, l.parked, l.taken = l.parked, nil, true
 	return left
 }
 
-// send takes a place out of the line and gives its goroutine what it gets.
+// send takes a place out of the line and sends the gift to its goroutine.
 func (l *line) send(p *place, g gift) {
 	l.remove(p)
 	p.came <- g // has room
 }
 
-// close ends all waits in the line for this reason, and each wait that begins later. The goroutine that has the
-// turn keeps it. A goroutine that finds the line empty still gets the turn.
+// close ends all waits in the line, and each later wait, with this reason. The goroutine that has the turn keeps the
+// turn. A goroutine that finds the line empty still gets the turn.
 func (l *line) close(reason error) {
 	if l.closed != nil {
 		return
@@ -209,7 +211,7 @@ func (l *line) close(reason error) {
 	}
 }
 
-// disband gives everybody who waits the turn, at once: they need not wait for each other.
+// disband gives the turn to all waiting goroutines at once: they need not wait for each other.
 func (l *line) disband() {
 	for l.first != nil {
 		l.send(l.first, gift{})
@@ -247,8 +249,8 @@ func (l *line) remove(p *place) {
 	l.length--
 }
 
-// leave has a place used again. Its goroutine has taken what was sent, or was taken out of the line before
-// anything was: so no other goroutine has it any more. It needs no mutex.
+// leave frees a place for another use. The goroutine of the place has received its gift, or it took the place out of
+// the line before a gift was sent. So no other goroutine uses the place, and leave needs no mutex.
 func (l *line) leave(p *place) {
 	p.wish = wish{}
 	l.unused.Put(p)

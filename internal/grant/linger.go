@@ -13,37 +13,41 @@ import (
 
 // Lingering: how a lock stays with its process without a hold.
 //
-// When the last hold has ended and the line is empty, Unlock parks the tenure in the line. A goroutine that comes
-// next has it at once, as in a local hand-off. Redis knows of no difference: it has an owner, whose lease is
+// If the line is empty when the last hold ends, Unlock parks the tenure in the line. The next goroutine that comes
+// gets the tenure at once, as in a local hand-off. Redis sees no difference: the lock has an owner, whose lease is
 // renewed.
 //
-// That must not keep others waiting. The token field says that the lock may linger. So a client that finds it taken
-// tells the owner, and the owner releases what is parked at once. A tenure that could not hear of that is not
-// parked. The message can be lost. So it ends at a time in any case, which counts from when it was parked
-// first: other uses in between do not put it off. Then the timer releases it, or its user offers it.
-// Where others ask each time before it is used here again, it seldom lingers: see worth.
+// A parked tenure must not keep others waiting. The token field says that the lock may linger. So a client that finds
+// the lock taken tells the owner, and the owner releases a parked tenure at once. A tenure that could not hear this
+// message is not parked. The message can be lost. So the lingering ends at a fixed time in any case. That time counts
+// from the first parking: later uses do not put it off. Then the timer releases the tenure, or the goroutine that
+// uses the tenure offers it. If others ask for the lock each time before this process uses it again, the lock seldom
+// lingers: see worth.
 
-// stay is what a tenure must know to linger. It is guarded by the mutex of its queue.
+// stay is what a tenure must know to linger. The queue's mutex guards it.
 type stay struct {
-	span  time.Duration // for how long it may linger, on the terms of its last turn
-	until time.Time     // when that ends; zero before it was parked. Set once
-	spare bool          // it was not used since it was parked
-	left  chan struct{} // closed when what was parked is released; nil before it is being released. From then on it counts as one that waits
+	span  time.Duration // how long the tenure may linger, by the terms of its last turn
+	until time.Time     // when the lingering ends; zero: the tenure was never parked. Set once
+	spare bool          // no goroutine has used the tenure since it was parked
+	// left is closed when the release of the parked tenure is over. It is nil until that release begins. From then on
+	// the tenure counts as a waiter.
+	left chan struct{}
 }
 
-// mayPark reports whether a tenure without a hold may stay. The mutex is held. Where the timer is set for
-// its end, the clock need not be read: should that be over just now, the timer finds what is parked. One
-// without tokens would be of no use to the next goroutine, and Redis may not have told it that others wait.
+// mayPark reports whether a tenure without a hold may be parked. If the timer is set for the end of the lingering or
+// before, mayPark does not read the clock: if that end has just passed, the timer finds the parked tenure. A tenure
+// without reserved tokens is not parked: it has no token for the next goroutine, and Redis may not have told it that
+// others wait. The caller holds the mutex.
 func (t *tenure) mayPark() bool {
 	s := &t.stay
 	return s.span != 0 && t.waiter.Demand.Lingers && t.owns() && t.handOffs.reserved > 0 && t.handOffs.contendedSince.IsZero() &&
 		t.queue.At.Client.Closing.Err() == nil && (s.until.IsZero() || t.queue.parkedAlarm.isSetBy(s.until) || time.Until(s.until) > 0)
 }
 
-// park leaves in the line a tenure that mayPark allows. It reports false, and does nothing, if another goroutine
-// competes, if a tenure is parked there already, or if a message may have been missed which says that others want
-// the lock. The caller has the mutex, as endDeaf has: so endDeaf, which runs when messages arrive again, finds what
-// was parked before it.
+// park leaves a tenure in the line, if mayPark has allowed that. If another goroutine has the turn, if another tenure
+// is parked, or if the client may have missed the message that others want the lock, park does nothing and reports
+// false. The caller holds the mutex. endDeaf runs when messages arrive again, and takes the same mutex: so endDeaf
+// finds a tenure that was parked before.
 func (t *tenure) park() bool {
 	q := t.queue
 	l := &q.alone.line
@@ -59,7 +63,8 @@ func (t *tenure) park() bool {
 	return true
 }
 
-// takeParked takes the turn of the line with what is parked there. It reports false when nothing is.
+// takeParked takes the turn of the line, with the tenure that is parked there. It reports false if no tenure is
+// parked.
 func (p *Primitive) takeParked(parent context.Context) (gift, bool) {
 	q := p.Queue
 	if p.Shared || !q.kind.Exclusive {
@@ -78,8 +83,8 @@ func (p *Primitive) takeParked(parent context.Context) (gift, bool) {
 	return g, true
 }
 
-// unpark takes the tenure out of the line, if it is parked there. It reports whether it was: then no goroutine
-// comes to have it. The mutex is held.
+// unpark takes the tenure out of the line, and reports whether the tenure was parked there. After that no goroutine
+// can get the tenure. The caller holds the mutex.
 func (t *tenure) unpark() bool {
 	l := &t.queue.alone.line
 	if l.parked != t {
@@ -96,12 +101,12 @@ func (q *Queue) mayLinger() bool {
 	return q.worth.linger()
 }
 
-// vain is for how long an inbox is not waited for again after a wait for it was in vain.
+// vain is how long no goroutine waits for the inbox again after a wait for the inbox was in vain.
 const vain = time.Second
 
-// awaitHearing waits a moment until the client hears of the name: else what is taken now could not linger.
-// The lock is to be had without. So it leaves half of the time to the attempt, and while the subscription is
-// down one of many waits.
+// awaitHearing waits a moment until the client hears of the name. Otherwise a tenure that is taken now could not
+// linger. But the attempt can take the lock without lingering. So awaitHearing leaves half of the time to the
+// attempt. While the subscription is down, one attempt of many waits.
 func (q *Queue) awaitHearing(waits context.Context) {
 	now := time.Now()
 	q.mu.Lock()
@@ -115,22 +120,22 @@ func (q *Queue) awaitHearing(waits context.Context) {
 		waits, cancel = context.WithDeadline(waits, now.Add(end.Sub(now)/2))
 		defer cancel()
 	}
-	if !q.awaitInbox(waits) && time.Since(now) >= forInbox { // else the caller had no time for it
+	if !q.awaitInbox(waits) && time.Since(now) >= forInbox { // else the caller had no time to wait
 		q.mu.Lock()
 		q.deaf = time.Now().Add(vain)
 		q.mu.Unlock()
 	}
 }
 
-// endsAt has what is parked end at that time. As a rule an Unlock sets no timer: one that is set for an
-// earlier time looks at what is parked then. The mutex is held.
+// endsAt makes the lingering of the parked tenure end at until. As a rule an Unlock sets no timer: a timer that is
+// set for an earlier time looks at the parked tenure then. The caller holds the mutex.
 func (q *Queue) endsAt(until time.Time) {
-	if !q.parkedAlarm.isSetBy(until) { // else the bound method would be an object for each Unlock
+	if !q.parkedAlarm.isSetBy(until) { // else each Unlock would allocate the method value
 		q.parkedAlarm.setBy(until, q.endParked)
 	}
 }
 
-// endParked releases what is parked if its time is over, or looks again when it will be.
+// endParked releases the parked tenure if its time is over. Otherwise it sets the timer for that time.
 func (q *Queue) endParked() {
 	q.mu.Lock()
 	q.parkedAlarm.rung()
@@ -145,7 +150,7 @@ func (q *Queue) endParked() {
 	}
 }
 
-// LeaveParked releases what is parked.
+// LeaveParked releases the parked tenure.
 func (q *Queue) LeaveParked() {
 	q.mu.Lock()
 	t := q.alone.line.parked
@@ -155,8 +160,8 @@ func (q *Queue) LeaveParked() {
 	}
 }
 
-// endDeaf has a tenure that may linger end as if others wanted it, if its process may have missed that they
-// do.
+// endDeaf treats a tenure that may linger as wanted by others, if this process may have missed the message that says
+// so.
 func (q *Queue) endDeaf() {
 	t := q.holder()
 	if t != nil && t.waiter.Demand.Lingers && t.heard != q.hearing() {
@@ -165,7 +170,7 @@ func (q *Queue) endDeaf() {
 	}
 }
 
-// wanted is told that others want what the tenure has.
+// wanted takes the news that others want what the tenure has.
 func (t *tenure) wanted() {
 	t.contend()
 	if t.leaveParked() {
@@ -175,16 +180,16 @@ func (t *tenure) wanted() {
 	}
 }
 
-// leaveParked releases the tenure in the background, if it is parked: from now on no goroutine here can have it. It
-// does not block, and reports whether it was parked.
+// leaveParked releases the tenure in the background, if it is parked: from now on no goroutine here can have the
+// tenure. leaveParked does not block, and reports whether the tenure was parked.
 func (t *tenure) leaveParked() bool {
 	left := make(chan struct{})
-	t.queue.mu.Lock() // a goroutine that finds it neither parked nor held finds what to wait for
+	t.queue.mu.Lock() // a goroutine that finds the tenure neither parked nor held finds stay.left to wait for
 	unparked := t.unpark()
 	if unparked {
 		t.become(wait.Releasing)
 		t.stay.left = left
-		t.queue.At.Client.Count(1, -1) // Shutdown has the patience for it that it has for waits
+		t.queue.At.Client.Count(1, -1) // Shutdown waits for the release as it does for waits
 	}
 	t.queue.mu.Unlock()
 	if !unparked {
@@ -196,7 +201,7 @@ func (t *tenure) leaveParked() bool {
 			t.finish()
 			return
 		}
-		// That it was taken away ends no hold.
+		// ErrLost says that the tenure was taken away. That ends no hold.
 		if _, err := t.release(context.Background(), &releasing{}); err != nil && !errors.Is(err, fail.ErrLost) {
 			t.queue.At.Client.Options.Logger.Info("latchkey: a lock that nobody held was not released", "name", t.name, "error", err)
 		}
@@ -204,8 +209,8 @@ func (t *tenure) leaveParked() bool {
 	return true
 }
 
-// awaitLeaving waits until the release of what was parked, and the cancels of waiters that gave up, have reached
-// Redis. The lock has no holder and no waiter then. An attempt that reaches Redis before is refused without
+// awaitLeaving waits until the release of the parked tenure, and the cancels of waiters that gave up, have reached
+// Redis. Then the lock has no holder and no waiter of this process. Redis would refuse an earlier attempt without
 // need.
 func (q *Queue) awaitLeaving(waits context.Context) {
 	left := q.leaving()
@@ -224,7 +229,7 @@ func (q *Queue) awaitLeaving(waits context.Context) {
 	q.waiters.AwaitDepartures(limited)
 }
 
-// leaving is closed when what was parked here is released; nil when nothing is being released.
+// leaving returns a channel that is closed once the parked tenure is released; nil if no tenure is being released.
 func (q *Queue) leaving() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -234,15 +239,15 @@ func (q *Queue) leaving() <-chan struct{} {
 	return nil
 }
 
-// holder is the tenure that this process holds alone, or has parked; nil when there is none.
+// holder returns the tenure that this process holds alone, or has parked; nil: no tenure.
 func (q *Queue) holder() *tenure {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.alone.holder
 }
 
-// How long an attempt waits until an owner that may linger says that it holds the lock, or has released it. If no
-// such answer can arrive, the attempt pauses for as long as an owner takes to release.
+// forAnswer is how long an attempt waits for an owner that may linger to say that it holds the lock, or has released
+// it. withoutOne is how long the attempt pauses if no answer can arrive: as long as an owner takes to release.
 const (
 	forAnswer  = 50 * time.Millisecond
 	withoutOne = 10 * time.Millisecond
@@ -255,18 +260,18 @@ func (q *Queue) patience() time.Duration {
 	return withoutOne
 }
 
-// answer tells the client that sent an attempt that the tenure was held, or when it is released.
+// answer tells the client that sent an attempt to ask again: at once if the tenure is held, else once it is released.
 func (t *tenure) answer(m lua.Message) {
 	t.queue.mu.Lock()
 	left := t.stay.left
 	t.queue.mu.Unlock()
 	if left != nil && !session.ClosedWithin(left, forAnswer) {
-		return // no attempt waits for it any more
+		return // the attempt no longer waits for the answer
 	}
 	t.queue.At.Client.Answer(m)
 }
 
-// Lingers reports whether this owner, of this client, has the lock without a hold.
+// Lingers reports whether owner, an owner id of this client, has the lock without a hold.
 func (q *Queue) Lingers(owner string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -274,27 +279,28 @@ func (q *Queue) Lingers(owner string) bool {
 	return t != nil && t.waiter.Owner == owner && t.stay.spare
 }
 
-// alarm calls a function at the earliest of the times that it was set for. The zero value is not set. The
-// mutex of the queue guards it.
+// alarm calls a function at the earliest time for which it was set. The zero value is not set. The queue's mutex
+// guards an alarm.
 type alarm struct {
 	at    time.Time // zero: it is not set
 	timer *time.Timer
 }
 
-// isSetBy reports whether f is called at that time or before.
+// isSetBy reports whether the alarm calls its function at that time or before.
 func (a *alarm) isSetBy(at time.Time) bool { return !a.at.IsZero() && !a.at.After(at) }
 
-// setBy has f called at that time or before.
+// setBy makes the alarm call f at that time or before.
 func (a *alarm) setBy(at time.Time, f func()) {
 	if a.isSetBy(at) {
 		return
 	}
 	if a.timer != nil {
-		a.timer.Stop() // it may be ringing: then f is called once more, and rung
+		a.timer.Stop() // if the timer has just fired, f runs once more, and calls rung
 	}
 	a.at = at
 	a.timer = time.AfterFunc(time.Until(at), f)
 }
 
-// rung is told by f that it was called. After that the alarm can be set again.
+// rung notes that the alarm has called its function. That function calls rung. After that a caller can set the alarm
+// again.
 func (a *alarm) rung() { a.at = time.Time{} }

@@ -7,8 +7,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lease"
 )
 
-// revoke records that Redis took back every grant up to this token. A hold with such a token is lost now; one
-// that is still in flight is lost on arrival.
+// revoke records that Redis took back every grant up to token. If the tenure holds by one of these grants, it is lost
+// now. If one of these grants is still in flight, its hold is lost on arrival.
 func (t *tenure) revoke(token int64, why error) {
 	t.queue.mu.Lock()
 	if token > t.revoked.token {
@@ -21,17 +21,18 @@ func (t *tenure) revoke(token int64, why error) {
 	}
 }
 
-// Lost ends the contexts of all holds: the keeper calls it when the lease can no longer be trusted. Nothing
-// is sent, because their code may still run. Others of this process may compete from now on.
+// Lost ends the contexts of all holds. The keeper calls Lost when the lease can no longer be trusted. While a turn is
+// under way, Lost sends no release, because the code of its holds may still run. Other goroutines of this process may
+// compete from now on.
 func (t *tenure) Lost(reason error) {
 	t.queue.mu.Lock()
-	first := t.owns() // else a release found out before
+	first := t.owns() // else a release has found the loss before
 	t.loss = hold.LossOf(reason)
 	var turns []*turn
 	between := t.turn == nil
 	for u := t.turn; u != nil; u = u.next {
 		u.endExtras()
-		if u.had.Load() { // else no hook has heard of it
+		if u.had.Load() { // else no hook has heard of this turn
 			turns = append(turns, u)
 		}
 		for h := u.last; h != nil; h = h.Before() {
@@ -57,12 +58,13 @@ func (t *tenure) Lost(reason error) {
 		t.retire(t.queue.waiters.End) // Unlock may never be called
 	}
 	t.queue.mu.Unlock()
-	// A hold may hear that it was taken away, or find out: the message may be lost, or sent before its inbox is heard.
+	// A message says that the lock was taken away: ErrForced. The message may be lost, or sent before the client
+	// hears its inbox. Then a later reply says that the lock is no longer this owner's: ErrGone.
 	forced := errors.Is(reason, hold.ErrForced)
 	if first && !spare && (forced || t.partOf == nil && errors.Is(reason, lease.ErrGone)) {
 		t.queue.At.Client.Go(func() { t.queue.At.Client.Records.LogForced(&t.queue.At, t.name, token, t.first.moment) })
 	}
-	if first && between { // else the last Unlock does it
+	if first && between { // else the last Unlock calls releaseLost
 		t.releaseLost(hold.LossOf(reason), nil)
 	}
 	if first && t.partOf != nil {
@@ -70,8 +72,8 @@ func (t *tenure) Lost(reason error) {
 	}
 }
 
-// lossOf is why the tenure of a hold was lost; nil while it is not. The hold may know that by the clock
-// before the keeper tells the tenure. The mutex is held.
+// lossOf returns why the tenure of h was lost; nil while it is not lost. h may know of the loss by the clock before
+// the keeper tells the tenure. The caller holds the mutex.
 func (t *tenure) lossOf(h *Hold) error {
 	if t.loss != nil {
 		return t.loss

@@ -8,14 +8,14 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// queued calls the hook of a waiter that has been queued.
+// queued calls the Queued hook for a waiter that Redis has queued.
 func (q *Queue) queued(w *wait.Waiter) {
 	hook := q.At.Client.Options.Observer.Queued
 	if hook == nil {
 		return
 	}
 	t := q.tenure(w.Number)
-	if t == nil { // it is over
+	if t == nil { // the tenure is over
 		return
 	}
 	q.mu.Lock()
@@ -25,7 +25,7 @@ func (q *Queue) queued(w *wait.Waiter) {
 	session.HookOrCrash(func() { hook(e) })
 }
 
-// begins is the time, for an attempt that needs it: a reading of the clock is felt in a local hand-off.
+// begins returns the time, or zero if the attempt needs no time: reading the clock slows a local hand-off noticeably.
 func (p *Primitive) begins() (now time.Time) {
 	if o := &p.Queue.At.Client.Options.Observer; p.Shared || o.Acquired != nil || o.Failed != nil {
 		now = time.Now()
@@ -33,7 +33,8 @@ func (p *Primitive) begins() (now time.Time) {
 	return now
 }
 
-// acquired calls the hook of a hold that begins. If the hook panics, the hold is released: its caller does not get it.
+// acquired calls the Acquired hook for a hold that begins. If the hook panics, acquired releases the hold, because
+// its caller does not get it.
 func acquired(h *Hold, began time.Time, contended bool) {
 	u := turnOf(h)
 	t := u.tenure
@@ -47,7 +48,7 @@ func acquired(h *Hold, began time.Time, contended bool) {
 	session.HookOrUndo(func() { hook(e) }, func() { t.queue.At.Go(func() { _ = h.Unlock(context.Background()) }) })
 }
 
-// released calls the hook of a turn that has ended well.
+// released calls the Released hook for a turn that has ended well.
 func (u *turn) released() {
 	if t, o := u.tenure, &u.tenure.queue.At.Client.Options.Observer; o.Released != nil && t.partOf == nil {
 		e := t.queue.At.NewEvent(u.first.Parent(), t.name)
@@ -56,7 +57,7 @@ func (u *turn) released() {
 	}
 }
 
-// lost calls the hook of a tenure that is lost. Its last turn was u.
+// lost calls the Lost hook for u, a turn of a lost tenure.
 func (u *turn) lost(token int64, reason error) {
 	if t, o := u.tenure, &u.tenure.queue.At.Client.Options.Observer; o.Lost != nil {
 		e := t.queue.At.NewEvent(u.first.Parent(), t.name)
@@ -65,7 +66,7 @@ func (u *turn) lost(token int64, reason error) {
 	}
 }
 
-// Attempted calls the hook of an attempt that leaves no tenure.
+// Attempted calls the Acquired or the Failed hook for an attempt that leaves no tenure.
 func (p *Primitive) Attempted(ctx context.Context, permits int, began time.Time, contended bool, err error) {
 	r := p.Queue
 	hook := r.At.Client.Options.Observer.Acquired
@@ -80,7 +81,7 @@ func (p *Primitive) Attempted(ctx context.Context, permits int, began time.Time,
 	hook(e)
 }
 
-// GaveBack calls the hook of permits without an owner.
+// GaveBack calls the Released hook for permits without an owner.
 func (p *Primitive) GaveBack(ctx context.Context, permits int) {
 	if hook := p.Queue.At.Client.Options.Observer.Released; hook != nil {
 		e := p.Queue.At.NewEvent(ctx, p.Name)

@@ -11,27 +11,29 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Part is what a lock over several servers holds on one of them: a tenure that is renewed, lost and released
-// like any other, but whose caller is that lock. No hook is called for it. It is safe for concurrent use.
+// Part is what a lock over several servers holds on one of them: a tenure whose caller is that lock. The client
+// renews, loses and releases the tenure like any other, but calls no hook for it. A Part is safe for concurrent use.
 type Part struct {
 	hold      *Hold
-	token     int64              // which the server is to give it; 0: its next one
-	queued    func()             // called when it waits for others; must not block
-	lost      func(reason error) // called once if it is lost; must not block
-	announces atomic.Bool        // its release is published
-	stated    int64              // the token that Raise wrote into Redis; 0: none. A ForceUnlock may name it. The queue's mutex guards it
+	token     int64              // the token that the server is to give; 0: its next token
+	queued    func()             // called when the part waits for others; must not block
+	lost      func(reason error) // called once if the part is lost; must not block
+	announces atomic.Bool        // Redis publishes the release of the part
+	// stated is the token that Raise wrote into Redis; 0: none. A ForceUnlock may name it. The queue's mutex guards
+	// stated.
+	stated int64
 }
 
-// TakePart makes one attempt without waiting for other holders. It asks again only if the lease ended before the
-// answer came. It ends with waits. The client gives back what an attempt has taken that ended so, or takes later.
-// The server gives the part this token unless it has given a greater one; with 0 it gives its next one. lost is
-// called when the part is lost, perhaps before TakePart returns.
+// TakePart makes one attempt, and does not wait for other holders. It asks again only if the lease ended before the
+// answer came. The attempt ends when waits ends. Then the client gives back what the attempt has taken, or takes
+// later. The server gives the part this token, unless it has given a greater token; if token is 0, the server gives
+// its next token. The client calls lost when the part is lost, perhaps before TakePart returns.
 func (p *Primitive) TakePart(waits context.Context, token int64, lost func(reason error)) (*Part, error) {
 	return p.takePart(Attempt{Parent: waits, Waits: waits, Try: true}, &Part{token: token, lost: lost})
 }
 
-// AwaitPart is TakePart that waits in the queue of the server until it is granted. queued is called when
-// others have it, and perhaps again.
+// AwaitPart is TakePart, but waits in the queue of the server until Redis grants the part. The client calls queued
+// when others have the lock, perhaps more than once.
 func (p *Primitive) AwaitPart(waits context.Context, queued func(), lost func(reason error)) (*Part, error) {
 	return p.takePart(Attempt{Parent: waits, Waits: waits}, &Part{queued: queued, lost: lost})
 }
@@ -51,29 +53,29 @@ func (p *Primitive) takePart(a Attempt, part *Part) (*Part, error) {
 	return part, nil
 }
 
-// WhenWanted is [Hold.WhenWanted] of its hold.
+// WhenWanted is [Hold.WhenWanted] of the part's hold.
 func (p *Part) WhenWanted(f func()) { p.hold.WhenWanted(f) }
 
 // Token is the server's token.
 func (p *Part) Token() int64 { return p.hold.Token() }
 
-// LeftAt is for how long its lease can be trusted at a moment; 0 or less when it is over.
+// LeftAt returns how long the part's lease can be trusted at moment; 0 or less if the lease is over.
 func (p *Part) LeftAt(moment time.Time) time.Duration { return p.hold.Backing().LeftAt(moment) }
 
-// Granted is for how long its lease was granted: that by message is shorter than the next ones.
+// Granted returns for how long Redis granted the part's lease. A lease by message is shorter than its renewals.
 func (p *Part) Granted() time.Duration {
 	t := turnOf(p.hold).tenure
 	return t.queue.At.Client.Keeper.Granted(&t.item)
 }
 
-// Expiry is the reason of a loss when the trust is over that there is now.
+// Expiry returns why the part is lost when its current trust runs out.
 func (p *Part) Expiry() error { return turnOf(p.hold).tenure.item.Expiry() }
 
-// End is when it ends however often it is renewed; zero: never.
+// End returns when the part ends, however often the client renews it; zero: never.
 func (p *Part) End() time.Time { return turnOf(p.hold).tenure.item.End }
 
-// Raise has the server give out no token after this one that is not greater. It returns an error unless the
-// server says that it did, and that it still has the part.
+// Raise makes the server give only tokens that are greater than token from now on. Raise returns an error unless the
+// server says that it did so, and that the part is still held there.
 func (p *Part) Raise(ctx context.Context, token int64) error {
 	t := turnOf(p.hold).tenure
 	t.queue.mu.Lock()
@@ -90,7 +92,7 @@ func (p *Part) Raise(ctx context.Context, token int64) error {
 	return nil
 }
 
-// Voice is whether those who listen hear of a release.
+// Voice says whether clients that listen hear of a release.
 type Voice uint8
 
 // The voices.
@@ -99,13 +101,13 @@ const (
 	Aloud
 )
 
-// Release gives it back, as an Unlock does.
+// Release gives the part back, as an Unlock does.
 func (p *Part) Release(ctx context.Context, how Voice) error {
 	p.announces.Store(how == Aloud)
 	return p.hold.Unlock(ctx)
 }
 
-// Drop stops renewing it, and sends nothing.
+// Drop stops the renewals of the part, and sends nothing.
 func (p *Part) Drop() {
 	t := turnOf(p.hold).tenure
 	t.queue.At.Client.Keeper.Lose(&t.item, fail.ErrLost)
@@ -120,7 +122,7 @@ func (p *Primitive) Floor(now time.Time) (floor, clock int64) {
 	return p.Queue.At.Floor.Load(), p.Queue.At.ServerClock.Latest(now)
 }
 
-// RaiseFloor raises the client's floor of the name to token. It sends nothing. The next acquire says the
-// floor, and the server gives a greater token. What the client knows of the server's clock stays: a
-// proposed token is no reading of it.
+// RaiseFloor raises the client's floor of the name to token, and sends nothing. The next acquire sends the floor, and
+// the server gives a greater token. What the client knows of the server's clock stays: a proposed token is no reading
+// of that clock.
 func (p *Primitive) RaiseFloor(token int64) { session.Raise(p.Queue.At.Floor, token) }

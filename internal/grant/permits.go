@@ -9,7 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lease"
 )
 
-// Permits is how many are held.
+// Permits returns how many permits h holds.
 func Permits(h *Hold) int {
 	if h.None() {
 		return 0
@@ -23,14 +23,14 @@ func Permits(h *Hold) int {
 	return u.tenure.permits
 }
 
-// ReleaseN gives back n of the permits; all of them is Unlock.
+// ReleaseN gives back n of the permits of h. If n is all of them, ReleaseN is Unlock.
 func ReleaseN(ctx context.Context, h *Hold, n int) error {
 	if h.None() {
 		return h.Err()
 	}
 	t := turnOf(h).tenure
 	h.Look()
-	t.parting.Lock() // how many stay is told to Redis, so that a copy changes nothing: one after the other
+	t.parting.Lock() // one at a time: a release says how many permits stay, so that a copy of it changes nothing
 	keep, err := keepsOf(h, n)
 	if err == nil && keep == 0 {
 		t.parting.Unlock()
@@ -46,8 +46,8 @@ func ReleaseN(ctx context.Context, h *Hold, n int) error {
 	return nil
 }
 
-// keeps returns how many permits stay when n are given back, or why they cannot be. If some stay, they are
-// not given on from now on.
+// keepsOf returns how many permits stay if h gives back n, or why h cannot give back n. If some stay, no goroutine
+// gives them on from now on.
 func keepsOf(h *Hold, n int) (keep int, err error) {
 	u := turnOf(h)
 	t := u.tenure
@@ -55,7 +55,7 @@ func keepsOf(h *Hold, n int) (keep int, err error) {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
 	keep = t.permits - n
-	switch over := unlocked || u.last == nil; { // what was given on is another hold's
+	switch over := unlocked || u.last == nil; { // permits that were given on belong to another hold
 	case n < 1 || keep < 0 && !over:
 		return 0, fail.Invalid("the number of permits must be from 1 to the %d that are held, not %d", keep+n, n)
 	case over:
@@ -67,16 +67,16 @@ func keepsOf(h *Hold, n int) (keep int, err error) {
 	return keep, nil
 }
 
-// part releases all permits but the ones that are kept.
+// partOf releases all permits of h except keep of them.
 func partOf(ctx context.Context, h *Hold, keep int) error {
 	t := turnOf(h).tenure
 	err := t.see(ctx, &releasing{turn: turnOf(h), keep: keep})
 	switch {
 	case errors.Is(err, hold.ErrNotOurs) && h.IsUnlocked():
-		return nil // a release of all of them was faster
+		return nil // a release of all permits was faster
 	case errors.Is(err, hold.ErrNotOurs):
 		t.queue.At.Client.Keeper.Lose(&t.item, lease.ErrGone)
-	case err == nil, errors.Is(err, fail.ErrUnknownOutcome): // it goes on
+	case err == nil, errors.Is(err, fail.ErrUnknownOutcome): // an unanswered release goes on
 		t.queue.mu.Lock()
 		t.permits = keep
 		t.queue.mu.Unlock()

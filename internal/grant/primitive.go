@@ -11,39 +11,41 @@ import (
 	"github.com/latchkey-go/latchkey/internal/terms"
 )
 
-// Primitive is what all that grants is made of: a name on a client, and the terms on which it is acquired. It
-// is safe for concurrent use. The zero value is not usable: see [NewPrimitive].
+// Primitive is the inside of every lock and semaphore: a name on a client, and the terms on which callers acquire it.
+// A Primitive is safe for concurrent use. The zero value is not usable: see [NewPrimitive].
 type Primitive struct {
 	Queue *Queue
 	Name  string // without the client's prefix
-	// Delegate has one goroutine of the client queue in Redis at a time, and the others in a line behind it.
+	// Delegate: one goroutine of the client at a time queues in Redis, and the others stand in a line behind it.
 	Delegate bool
-	// Shared has the goroutines of the client hold one tenure together. Its kind is sharable. Delegate says how
-	// they compete for that one.
+	// Shared: the goroutines of the client hold one tenure together. The kind is sharable. Delegate says how the
+	// goroutines compete for that tenure.
 	Shared bool
-	// Demand is what Redis is asked for; nil: the whole.
+	// Demand returns what an acquire asks Redis for; nil: for the whole.
 	Demand func(permits int) lua.Demand
 
 	terms terms.Terms
 }
 
-// Lease is what it is acquired with.
+// Lease returns the lease with which callers acquire the name.
 func (p *Primitive) Lease() time.Duration { return p.terms.Lease }
 
-// Passable reports whether goroutines of the process may pass on what they hold without Redis.
+// Passable reports whether goroutines of the process may pass a hold on among themselves, without Redis.
 func (p *Primitive) Passable() bool { return p.terms.Passable() }
 
-// Reenters reports whether a context that holds it re-enters.
+// Reenters reports whether a caller re-enters if its context has a hold of the name.
 func (p *Primitive) Reenters() bool { return !p.terms.WithoutReentry }
 
-// InLine is how many goroutines of this client stand in the line, behind their delegate. Tests wait for them.
+// InLine returns how many goroutines of this client stand in the line, behind their delegate. Tests wait for this
+// number.
 func (p *Primitive) InLine() int {
 	p.Queue.mu.Lock()
 	defer p.Queue.mu.Unlock()
 	return p.Queue.half(p.Shared).line.length
 }
 
-// InQueue is how many waiters of this client are in the queue, as far as it knows. Tests wait for that.
+// InQueue returns how many waiters of this client are in the queue, as far as the client knows. Tests wait for this
+// number.
 func (p *Primitive) InQueue() int { return p.Queue.waiters.Queued() }
 
 // NewPrimitive returns the primitive of a name. It returns ErrInvalid for a name or options that are not valid, and
@@ -74,35 +76,35 @@ func NewPrimitive(c *session.Client, kind *Kind, name string, o terms.Options) (
 	return p, err
 }
 
-// Attempt is what somebody wants to acquire.
+// Attempt is what a caller wants to acquire.
 type Attempt struct {
-	Parent  context.Context // from which the context of the hold is derived
+	Parent  context.Context // the parent of the hold's context
 	Waits   context.Context // ends the wait: Parent, or derived from it
-	Permits int             // 0 of a lock; [All]
+	Permits int             // 0: a lock; [All]: all that are free
 	Try     bool            // it asks once and does not wait
 
-	contended bool // it waits for others, or did: of a contender, which has no room for it elsewhere
-	inTurn    bool // it has the turn of the line, likewise
+	contended bool // a contender's, here to save room: it waits for others, or did
+	inTurn    bool // a contender's, here to save room: it has the turn of the line
 
-	// First sends the first acquire; nil: the kind's Take does. It has the effect and the replies of Take, and
-	// may do more. It may find that what is acquired is of no use: see [ErrSettled].
+	// First sends the first acquire; nil: the kind's Take does. First has the effect and the replies of Take, and may
+	// do more. First may find that the caller needs nothing any more: see [ErrSettled].
 	First First
 }
 
-// First sends an acquire. It is not called where what was asked for comes without one: from another goroutine
-// of the process. No copy of it is sent: what asks again is the kind's.
+// First sends an acquire. The engine does not call First if the hold comes without an acquire: from another goroutine
+// of the process. The engine sends no copy of First: a repeated acquire is the kind's.
 type First func(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error)
 
-// ErrSettled says that an attempt is not needed any more. A [First] returns it, or it is the cause of the context of
-// the wait. The attempt has acquired nothing, and calls no hook.
+// ErrSettled says that the caller no longer needs the attempt. A [First] returns it, or it is the cause with which
+// the context of the wait ends. The attempt has acquired nothing, and the engine calls no hook.
 var ErrSettled = errors.New("settled before it was acquired")
 
-// contender is a goroutine that wants what an attempt says.
+// contender is a goroutine that makes an attempt.
 type contender struct {
 	Attempt
 
 	from   *string   // the owner id whose hold it attaches; nil: it acquires
-	part   *Part     // that its tenure is to be; nil: none
-	began  time.Time // zero unless that is needed: see begins
-	tenure *tenure   // with which it competes; nil: the client is closing
+	part   *Part     // the part that its tenure is to be; nil: no part
+	began  time.Time // zero if not needed: see begins
+	tenure *tenure   // the tenure with which it competes; nil: the client is closing
 }

@@ -2,21 +2,21 @@ package grant
 
 import "time"
 
-// Taking turns with processes of Redisson: how waiters of ours hear of their releases. What a release of
-// ours does for them is in the scripts: see shared/turns.lua of package lua.
+// Taking turns with processes of Redisson: how our waiters hear of Redisson's releases. What our releases do for
+// waiters of Redisson is in the scripts: see shared/turns.lua of package lua.
 //
-// Those processes know no queue. So waiters of ours listen for what is released, as theirs do, and the oldest
-// one of the process asks at once. It says how many releases of theirs were heard since the last one of ours,
-// for so many turns are ours then.
+// Processes of Redisson know no queue. So our waiters listen for releases, as waiters of Redisson do, and the oldest
+// waiter of the process asks at once. It says how many releases of Redisson the client has heard since our last
+// release: as many turns are ours then.
 
-// keptBack is how long waiters of ours keep back when a release of ours has left something to Redisson: KEPT
-// of shared/turns.lua.
+// keptBack is how long our waiters keep back after a release of ours has left something to Redisson: KEPT of
+// shared/turns.lua.
 const keptBack = 20 * time.Millisecond
 
 // takesTurns reports whether the client takes turns with processes of Redisson, which may use the name too.
 func (q *Queue) takesTurns() bool { return q.At.Client.Options.Redisson && q.At.Client.Inbox != nil }
 
-// listenToRedisson has the client hear of releases, as long as somebody uses the name.
+// listenToRedisson makes the client hear of releases, as long as the inbox has users.
 func (q *Queue) listenToRedisson() {
 	i := &q.inbox
 	i.mu.Lock()
@@ -27,7 +27,7 @@ func (q *Queue) listenToRedisson() {
 	}
 }
 
-// releasesConfirmed is called when the client hears of releases: one may have been missed before.
+// releasesConfirmed runs when the client begins to hear of releases. The client may have missed a release before.
 func (q *Queue) releasesConfirmed() {
 	q.inbox.tell()
 	if q.takesTurns() {
@@ -35,7 +35,7 @@ func (q *Queue) releasesConfirmed() {
 	}
 }
 
-// heardRelease takes a message about a release. In a message of ours a 0 stands before the number.
+// heardRelease takes a message about a release. In our messages a 0 stands before the number.
 func (q *Queue) heardRelease(text string) {
 	q.inbox.tell()
 	switch {
@@ -49,9 +49,9 @@ func (q *Queue) heardRelease(text string) {
 	}
 }
 
-// askSoon starts a timer, unless one runs. Each time the client asks Redis whether a process of Redisson
-// waits for this shared tenure: such a process does not say that it waits. Without the question, goroutines
-// of this process could join for ever. The mutex is held.
+// askSoon starts a timer, unless one runs. Each time it fires, the client asks Redis whether a process of Redisson
+// waits for this shared tenure: a process of Redisson does not say that it waits. Without the question, goroutines of
+// this process could join for ever. The caller holds the mutex.
 func (t *tenure) askSoon() {
 	if t.queue.takesTurns() && !t.watches {
 		t.watches = true
@@ -59,7 +59,8 @@ func (t *tenure) askSoon() {
 	}
 }
 
-// asksForRedisson reports whether that is still to be asked. The mutex is held.
+// asksForRedisson reports whether the client must still ask whether a process of Redisson waits. The caller holds the
+// mutex.
 func (t *tenure) asksForRedisson() bool {
 	return t.queue.takesTurns() && t.shared && t.isOpen() && t.handOffs.contendedSince.IsZero()
 }

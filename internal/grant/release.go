@@ -13,9 +13,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// unlock releases the tenure in Redis. It waits for that until ctx ends, or for the release timeout if it
-// has. The release goes on until the trust ends: a lock that is not needed must not stay taken. done is the
-// turn that ends with it.
+// unlock releases the tenure in Redis. It waits for the answer until ctx ends; if ctx has ended already, for the
+// release timeout. After that the release goes on until the trust ends: a lock that no goroutine needs must not stay
+// taken. done is the turn that ends with the release.
 func (t *tenure) unlock(ctx context.Context, done *turn) error {
 	if over, err := t.stopRenewals(ctx, done); over {
 		return err
@@ -37,12 +37,12 @@ func (t *tenure) stopRenewals(ctx context.Context, done *turn) (over bool, err e
 	}
 }
 
-// see sends a release and waits for it as unlock says.
+// see sends a release and waits for the answer as unlock does.
 func (t *tenure) see(ctx context.Context, r *releasing) error {
 	return t.queue.At.FinishInBackground(ctx, func(ctx context.Context) (bool, error) { return t.release(ctx, r) })
 }
 
-// late ends a tenure whose lease is over before its release. done is the turn that ends with it.
+// late ends a tenure whose lease ended before its release. done is the turn that ends with the tenure.
 func (t *tenure) late(done *turn) error {
 	t.queue.mu.Lock()
 	loss := t.loss
@@ -55,10 +55,10 @@ func (t *tenure) late(done *turn) error {
 	return loss
 }
 
-// releaseLost gives back what was lost by the wall clock alone: the machine was suspended, or its clock was set. Redis
-// may have the lease for as long as it had by the monotonic clock. The last hold of this process has ended, and the owner
-// id is the tenure's alone: so the release takes nothing from others. No caller waits for it. done is the turn that ends
-// with it; nil: there was none.
+// releaseLost gives back a tenure that was lost by the wall clock alone: the machine was suspended, or its clock was
+// set. Redis may keep the lease as long as the lease lasts by the monotonic clock. The last hold of this process has
+// ended, and the owner id is this tenure's alone. So the release takes nothing from others. No caller waits for the
+// release. done is the turn that ends with the release; nil: no turn ends.
 func (t *tenure) releaseLost(loss error, done *turn) {
 	left := t.item.LeftMonotonic()
 	if left <= 0 || !errors.Is(loss, lease.ErrExpired) && !errors.Is(loss, lease.ErrEnded) {
@@ -69,7 +69,7 @@ func (t *tenure) releaseLost(loss error, done *turn) {
 		ctx, cancel := context.WithTimeout(context.Background(), left)
 		defer cancel()
 		var unanswered bool
-		_, _ = at.RetryUntilAnswered(ctx, at.Up, &unanswered, func(ctx context.Context) error { // else its lease runs out
+		_, _ = at.RetryUntilAnswered(ctx, at.Up, &unanswered, func(ctx context.Context) error { // else the lease runs out
 			_, err := t.queue.Commands.Release(ctx, e, weight)
 			return err
 		})
@@ -78,16 +78,16 @@ func (t *tenure) releaseLost(loss error, done *turn) {
 
 // releasing is one release, over all its repetitions.
 type releasing struct {
-	turn       *turn         // nil: it had no hold
-	keep       int           // permits that stay held: then the tenure goes on
-	to         string        // the owner id that has it after that; empty: none
-	lasts      time.Duration // so long; then it ends unless somebody attaches it
-	unanswered bool          // one was sent and not answered
-	unheard    bool          // no caller has had it: no time is left for which it was to be held
+	turn       *turn         // the turn that ends; nil: the tenure had no hold
+	keep       int           // permits that stay held; more than 0: the tenure goes on
+	to         string        // the owner id that gets what the tenure has; empty: none
+	lasts      time.Duration // for how long that id holds, unless a process attaches it
+	unanswered bool          // a release was sent and not answered
+	unheard    bool          // no caller has had the hold, so no MinHold applies
 }
 
-// release sends the release until it is answered, ctx ends, or the trust has ended. It reports false when ctx
-// has ended first: then it is to go on.
+// release sends the release until Redis answers, ctx ends, or the trust has ended. If ctx ends first, over is false:
+// the caller must go on with the release.
 func (t *tenure) release(ctx context.Context, r *releasing) (over bool, err error) {
 	err = t.send(ctx, r)
 	if ctx.Err() != nil && errors.Is(err, fail.ErrInterrupted) {
@@ -128,26 +128,26 @@ func (t *tenure) send(ctx context.Context, r *releasing) error {
 		return fmt.Errorf("%w: %w: %w", fail.ErrLost, hold.ErrNotOurs, fail.WithSentinel(err))
 	case err != nil:
 		return fail.WithSentinel(err)
-	case !owned && (!r.unanswered || r.to != ""): // rule 9: or a send before this one released it
+	case !owned && (!r.unanswered || r.to != ""): // rule 9: else an earlier send may have released it
 		return fmt.Errorf("%w: %w", fail.ErrLost, hold.ErrNotOurs)
 	}
 	return nil
 }
 
-// endingOf is what a release asks for now.
+// endingOf returns what a release asks for now.
 func (t *tenure) endingOf(r *releasing) lua.Ending {
 	announce := t.partOf != nil && t.partOf.announces.Load()
 	return lua.Ending{Owner: t.waiter.Owner, Entry: t.strayEntry(), Rest: t.rest(r), Announce: announce}
 }
 
-// patiently waits until ctx or the trust ends.
+// patiently calls f with a context that ends with ctx or with the trust.
 func (t *tenure) patiently(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, t.item.Left())
 	defer cancel()
 	return f(ctx)
 }
 
-// undone is the error of a release that was not answered while it mattered.
+// undone returns the error of a release that Redis did not answer while the answer mattered.
 func (t *tenure) undone(ctx context.Context, r *releasing, err error) error {
 	switch {
 	case t.queue.At.Client.Stopped.Err() != nil:
@@ -161,7 +161,7 @@ func (t *tenure) undone(ctx context.Context, r *releasing, err error) error {
 	}
 }
 
-// rest is what stays after a release: for how many ms the lock, or how many permits.
+// rest returns what stays held after a release: for how many ms the lock stays taken, or how many permits stay.
 func (t *tenure) rest(r *releasing) int64 {
 	if t.terms.MinHold == 0 || r.unheard {
 		return int64(r.keep)
@@ -169,7 +169,7 @@ func (t *tenure) rest(r *releasing) int64 {
 	return max(session.Milliseconds(time.Until(r.turn.moment.Add(t.terms.MinHold))), 0)
 }
 
-// strayEntry is the tenure's queue entry if a copy of its acquire may have restored that, else empty.
+// strayEntry returns the tenure's queue entry if a copy of its acquire may have restored that entry, else empty.
 func (t *tenure) strayEntry() string {
 	if !t.queue.waiters.Stray(&t.waiter) {
 		return ""
@@ -177,9 +177,9 @@ func (t *tenure) strayEntry() string {
 	return t.queue.claim(&t.waiter).Entry()
 }
 
-// unlockLate releases what was held when the client was closed. It is not renewed any more, but until its
-// trust ends no other owner has it either. It is sent once, and not for long: Close waits for
-// nothing.
+// unlockLate releases a tenure that was held when the client was closed. The client renews the tenure no more, but
+// until the trust ends no other owner has the lock either. unlockLate sends one release, and does not wait long:
+// Close waits for nothing.
 func (t *tenure) unlockLate(ctx context.Context, done *turn) error {
 	err := t.sendLate(ctx, done)
 	if err == nil {
@@ -188,7 +188,7 @@ func (t *tenure) unlockLate(ctx context.Context, done *turn) error {
 	return err
 }
 
-// sendLate is unlockLate of a turn whose caller is not told.
+// sendLate is unlockLate without the Released hook.
 func (t *tenure) sendLate(ctx context.Context, done *turn) error {
 	c := t.queue.At.Client
 	until := c.HeldAtClose.TrustedUntil(t)

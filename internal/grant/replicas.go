@@ -17,12 +17,12 @@ var (
 	errEnded = errors.New("the wait is over")
 )
 
-// replicate returns once as many replicas as the client asks for have the grant. After an error it must be
-// undone.
+// replicate returns once as many replicas as the client asks for have the grant. After an error the caller must undo
+// the grant.
 //
-// WAIT counts the replicas that have what its own connection wrote, and the grant may have been written on
-// the connection of another process. So the lease is renewed first, on the connection on which WAIT follows.
-// A replica that has the renewal has all before it.
+// WAIT counts the replicas that have the writes of its own connection, and another process may have written the grant
+// on another connection. So replicate first renews the lease, on the connection on which WAIT follows. A replica that
+// has the renewal has everything before the renewal.
 func (t *tenure) replicate(waits context.Context) error {
 	c, o := t.queue.At.Client, &t.queue.At.Client.Options
 	if o.Replicas == 0 {
@@ -42,7 +42,7 @@ func (t *tenure) replicate(waits context.Context) error {
 		case err == nil && replicas < int64(o.Replicas):
 			return fmt.Errorf("%w: %d of %d after %v", fail.ErrNotReplicated, replicas, o.Replicas, o.ReplicaTimeout)
 		case err == nil:
-			t.waiter.Grant.Moment, t.waiter.Grant.Short = sent, false // it has its whole lease
+			t.waiter.Grant.Moment, t.waiter.Grant.Short = sent, false // the grant has its whole lease
 			return nil
 		case ctx.Err() == nil && lua.Passing(err):
 			t.queue.At.Failed(err, sent)
@@ -63,8 +63,8 @@ func (t *tenure) replicate(waits context.Context) error {
 	}
 }
 
-// renewOnce sends one renewal and waits for the replicas, until ctx ends. What has been sent then goes on for
-// as long as it may.
+// renewOnce sends one renewal and waits for the replicas until ctx ends. After that a renewal that was sent goes on
+// until its own timeout.
 func (t *tenure) renewOnce(ctx context.Context, renewal lua.Renewal) (held bool, replicas int64, err error) {
 	type reply struct {
 		held     bool

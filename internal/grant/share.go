@@ -10,29 +10,30 @@ import (
 
 // Sharing: how the goroutines of a process hold one tenure together.
 //
-// Readers that come while the tenure is held join it: each has a turn in it, and no command is sent. The
-// last one that leaves releases. Readers that come while none is held stand in the line of their half. Its delegate
-// competes, and all that stand behind it join what it was granted, in the same step.
+// Readers that come while a tenure is held join it: each reader has a turn in the tenure, and sends no command. The
+// last reader that leaves releases the tenure. Readers that come while no tenure is held stand in the line of their
+// half. The delegate of the line competes. All readers behind the delegate join its tenure in the step in which the
+// delegate begins to hold.
 //
-// That must not go on for ever while others wait. A message says that they do. From then on a budget bounds
-// how many may join, and for how long. Who comes after that competes under a fresh id, which Redis queues
-// behind those others. So a tenure is joined only if its process would have heard the message all the while.
-// The message can be lost. So a waiter repeats it, each time it asks.
+// Readers must not join for ever while others wait. A message says that others wait. From then on a budget bounds how
+// many readers may join, and for how long. A reader that comes after that competes under a fresh id, which Redis
+// queues behind the others. So readers join a tenure only if its process has been able to hear the message without a
+// gap. The message can be lost. So a waiter repeats the message each time it asks.
 
-// sharing is whether goroutines hold a tenure together.
+// sharing says whether goroutines hold a tenure together.
 type sharing uint8
 
 const (
-	notShared sharing = iota // one alone; or none yet, or none any more
-	closed                   // several do, and no others may join
-	open                     // several do, and others may join
+	notShared sharing = iota // one goroutine holds alone, or none holds yet, or none holds any more
+	closed                   // several goroutines hold, and no others may join
+	open                     // several goroutines hold, and others may join
 )
 
-// stopJoining lets no further reader join. The mutex is held.
+// stopJoining lets no further reader join. The caller holds the mutex.
 func (t *tenure) stopJoining() { t.sharing = min(t.sharing, closed) }
 
-// join returns a hold of the tenure that the goroutines of this process hold together. It returns nil when
-// there is none, or when it is for others to have their turn. It does not overtake readers that stand in line.
+// join returns a hold of the tenure that the goroutines of this process hold together. It returns nil if they hold no
+// tenure together, or if others must have their turn. join does not overtake readers that stand in line.
 func (p *Primitive) join(parent context.Context, now time.Time) *Hold {
 	if parent.Err() != nil {
 		return nil
@@ -50,16 +51,16 @@ func (p *Primitive) join(parent context.Context, now time.Time) *Hold {
 	return hold
 }
 
-// joining is whether the budget counts those who join.
+// joining says whether the budget counts the readers that join.
 type joining uint8
 
 const (
 	counted   joining = iota
-	uncounted         // they came before it was granted
+	uncounted         // the readers came before the tenure was granted
 )
 
-// letJoin has those at the head of the line join what is held, up to the first that may not. The mutex is
-// held.
+// letJoin lets the readers at the head of the line join the held tenure, up to the first that may not join. The
+// caller holds the mutex.
 func (q *Queue) letJoin(l *line, as joining) {
 	for p := l.first; p != nil; p = l.first {
 		hold := q.joinNow(&p.wish, time.Now(), as)
@@ -70,7 +71,7 @@ func (q *Queue) letJoin(l *line, as joining) {
 	}
 }
 
-// joinNow is join for the next in line. The mutex is held.
+// joinNow is join for the next reader in line. The caller holds the mutex.
 func (q *Queue) joinNow(w *wish, now time.Time, as joining) *Hold {
 	q.locked()
 	t, terms := q.shared.holder, &w.primitive.terms
@@ -90,24 +91,24 @@ func (q *Queue) joinNow(w *wish, now time.Time, as joining) *Hold {
 	return &u.first
 }
 
-// isOpen reports whether others of this process may join at all. The mutex is held.
+// isOpen reports whether other goroutines of this process may join at all. The caller holds the mutex.
 func (t *tenure) isOpen() bool {
 	return t.sharing == open && t.owns() && t.queue.At.Client.Closing.Err() == nil
 }
 
-// inBudget reports whether one more may join now whom the budget counts. The mutex is held.
+// inBudget reports whether the budget lets one more reader join now. The caller holds the mutex.
 func (t *tenure) inBudget(now time.Time) bool {
 	o := &t.handOffs
 	return o.contendedSince.IsZero() || o.handed < t.terms.Holds && now.Sub(o.contendedSince) < t.terms.Span
 }
 
-// forInbox is how long a reader waits for the inbox at most, so that others may join it. So does whoever
-// takes a lock that is to linger, so that others can end that.
+// forInbox is how long a reader waits for the inbox at most, so that other readers may join. A goroutine that takes a
+// lock that is to linger waits as long, so that others can end the lingering.
 const forInbox = 100 * time.Millisecond
 
-// prepareToShare makes sure that the client hears of other waiters before a fresh tenure is granted: else no goroutine
-// may join the tenure. It waits for the inbox for a moment only if other goroutines of this process hold together
-// with this one, or want to. A try does not wait: its tenure is joined only if the inbox is up already.
+// prepareToShare makes sure that the client hears of other waiters before Redis grants a fresh tenure: otherwise no
+// goroutine may join the tenure. It waits for the inbox for a moment only if other goroutines of this process share a
+// tenure, or want to. A try does not wait: other goroutines join its tenure only if the inbox is up already.
 func (t *tenure) prepareToShare(a *Attempt) {
 	t.audible = t.queue.Listening()
 	if t.audible || a.Try || !t.queue.isShared() {
@@ -123,7 +124,7 @@ func (q *Queue) isShared() bool {
 	return q.shared.held > 0 || q.shared.line.hasNext()
 }
 
-// awaitInbox reports whether the client hears of the name, for which it waits for a moment.
+// awaitInbox waits a moment for the inbox, and reports whether the client hears of the name.
 func (q *Queue) awaitInbox(waits context.Context) bool {
 	limited, cancel := context.WithTimeout(waits, forInbox)
 	defer cancel()
@@ -132,9 +133,9 @@ func (q *Queue) awaitInbox(waits context.Context) bool {
 	return q.Inbox(open) == nil
 }
 
-// share makes a tenure shared, after its grant or after a downgrade. It opens the tenure if this process
-// hears of other waiters and the terms allow sharing. Then goroutines in the line join at once, up to the
-// first one that may not. They came before, so the budget does not count them. The mutex is held.
+// share makes a tenure shared, after its grant or after a downgrade. It opens the tenure if this process hears of
+// other waiters and the terms allow sharing. Then goroutines in the line join at once, up to the first that may not
+// join. They came before, so the budget does not count them. The caller holds the mutex.
 func (t *tenure) share() {
 	if !t.owns() {
 		return
@@ -142,8 +143,8 @@ func (t *tenure) share() {
 	h := t.queue.shared
 	h.held++
 	t.sharing = closed
-	t.queue.enter() // as long as it is shared, its process must hear that others wait
-	// A channel of the name alone may have been closed since it was looked at.
+	t.queue.enter() // while the tenure is shared, its process must hear that others wait
+	// In a cluster the channel of the name may have been closed since audible was set.
 	listening := t.audible && (!t.queue.At.Client.Sharded || t.queue.Listening())
 	if listening && t.terms.Sharable() {
 		t.sharing = open
@@ -159,11 +160,11 @@ func (t *tenure) isShared() bool {
 	return t.shared
 }
 
-// mayBeShared reports whether Redis may let others hold together with it. The mutex is held.
+// mayBeShared reports whether Redis may let other owners hold together with the tenure. The caller holds the mutex.
 func (t *tenure) mayBeShared() bool { return t.shared || t.weak > 0 }
 
-// vacate takes a turn whose last hold has ended out of a shared tenure, and reports whether the tenure ends
-// with it. The mutex is held, and may be unlocked for a moment.
+// vacate takes u, whose last hold has ended, out of the shared tenure. It reports whether the tenure ends with u. The
+// caller holds the mutex, which vacate may unlock for a moment.
 func (t *tenure) vacate(u *turn) (last bool) {
 	u.unlink()
 	if t.turn != nil {
@@ -171,13 +172,13 @@ func (t *tenure) vacate(u *turn) (last bool) {
 	}
 	q := t.queue
 	if t.isOpen() && t.inBudget(u.moment) {
-		// Goroutines that are ready to run may be about to join. To let them spares two commands.
+		// Goroutines that are ready to run may be about to join. Letting them join saves two commands.
 		joined := t.joined
 		q.mu.Unlock()
 		runtime.Gosched()
 		q.mu.Lock()
 		if t.joined != joined {
-			return false // it is for the last of those readers
+			return false // the last of the new readers ends the tenure
 		}
 	}
 	t.stopJoining()

@@ -6,8 +6,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// slowWait has the logger told of a wait that lasts: nil for an attempt that does not wait, and where nobody
-// wants to know.
+// slowWait makes the logger report a wait that lasts too long. It returns nil if the attempt does not wait, or if the
+// client has no limit for waits.
 func (p *Primitive) slowWait(a *Attempt) *session.Slow {
 	c := p.Queue.At.Client
 	if c.Options.SlowWait == 0 || a.Try {
@@ -16,8 +16,8 @@ func (p *Primitive) slowWait(a *Attempt) *session.Slow {
 	return c.SlowWait(p.Name, p.whoHolds)
 }
 
-// whoHolds is what a logger is told of the one who has the lock, and of how many are queued. Of permits,
-// which many have, it is nothing; nor while Redis does not answer.
+// whoHolds returns what to log about the holder of the lock, and how many waiters are queued. For permits, which many
+// owners have, it returns nothing. If Redis does not answer, it returns the error alone.
 func (p *Primitive) whoHolds(ctx context.Context) []any {
 	q := p.Queue
 	if !q.kind.Exclusive {
@@ -34,7 +34,7 @@ func (p *Primitive) whoHolds(ctx context.Context) []any {
 	return append(queued, session.Holder(q.At.Client.Records.Who(ctx, q.At.Name(), []string{state.Owner})[0])...)
 }
 
-// slowHold has the logger told of a hold that lasts. The mutex is not held.
+// slowHold makes the logger report a hold that lasts too long. The caller does not hold the mutex.
 func (u *turn) slowHold() {
 	q := u.tenure.queue
 	if q.At.Client.Options.SlowHold == 0 {
@@ -43,7 +43,7 @@ func (u *turn) slowHold() {
 	slow := q.At.Client.SlowHold(u.tenure.name, func(context.Context) []any { return []any{"token", u.token} })
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if u.extra().slow = slow; u.last == nil || u.tenure.loss != nil { // it is over already
+	if u.extra().slow = slow; u.last == nil || u.tenure.loss != nil { // the turn is over already
 		slow.End()
 	}
 }

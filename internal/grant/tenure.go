@@ -15,42 +15,42 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// tenure is one owner id: from the first command that is sent with it until nothing of it is left in Redis.
+// tenure is one owner id, from the first command that the client sends with it until nothing of it is left in Redis.
 // The lease, its renewal and its loss are the tenure's. Goroutines of the process that pass the lock on among
-// themselves have their turns in it, one after the other.
+// themselves have their turns in one tenure, one after the other.
 type tenure struct {
 	queue   *Queue
 	name    string
 	terms   terms.Terms
-	audible bool   // the inbox was confirmed before it competed: no "others wait" can have been missed
-	heard   uint64 // of one that may linger: what hearing was before it competed
+	audible bool   // the inbox was confirmed before the tenure competed: no "others wait" was missed
+	heard   uint64 // if the tenure may linger: what hearing returned before it competed
 	waiter  wait.Waiter
 	item    lease.Item
 	first   turn
 
-	parting sync.Mutex // held while a part of the permits is given back, or a downgrade is under way: one after the other
+	parting sync.Mutex // locked while ReleaseN, Downgrade or Detach runs: one at a time
 
-	// Guarded by the mutex of its queue.
+	// The queue's mutex guards the fields below.
 
-	offered    *tenure // the one that is given up for this one, until Redis has answered that
-	loss       error   // why it was lost; nil unless it was
+	offered    *tenure // the tenure that is given up for this one; nil once Redis has answered the offer
+	loss       error   // why the tenure was lost; nil: it was not lost
 	revoked    revocation
-	permits    int   // how many it holds, or wants; [All]: what is free
-	turn       *turn // who holds; nil between two turns. Of a shared tenure the first of a chain
+	permits    int   // how many permits it holds, or wants; [All]: all that are free
+	turn       *turn // the turn that holds; nil between two turns. If shared, the first of a chain
 	shared     bool  // its turns hold together
-	weak       int   // downgrades that may have been done: it may not be its holder's alone any more
+	weak       int   // downgrades that may have taken effect; if more than 0, others may hold too
 	sharing    sharing
-	joined     int  // how many have joined it
-	hasTurn    bool // it has the turn of the line: it competes for those in it, or holds and must pass it on
+	joined     int  // how many readers have joined the tenure
+	hasTurn    bool // it has the turn of the line: it competes for the line, or holds and must pass the turn on
 	parted     bool // a part of its permits was given back, or is about to be
 	handOffs   handOffs
 	stay       stay
-	watches    bool          // Redis is being asked whether others wait
-	asks       *session.Date // the next time
-	opening    First         // what its first acquire is; nil: the kind's, or it was sent
-	partOf     *Part         // set before it competes; nil unless it is one of a lock over several servers
+	watches    bool          // the client asks Redis whether others wait, now or at asks
+	asks       *session.Date // when the next question is due
+	opening    First         // sends the first acquire; nil: the kind does, or it was sent
+	partOf     *Part         // the part of a lock over several servers; nil: none. Set before the tenure competes
 	contention contention
-	caller     context.Context // of the call that competes with it
+	caller     context.Context // context of the call that competes with the tenure
 	made       time.Time
 }
 
@@ -60,7 +60,7 @@ type revocation struct {
 	why   error
 }
 
-// Target, Item, Renewal, Batch, Weight, Hear, Interrupt, Tell and HeldName are of [session.Tenure].
+// Target, Item, Renewal, Batch, Weight, Hear, Interrupt, Tell and HeldName implement [session.Tenure].
 
 func (t *tenure) Target() *session.Target { return &t.queue.At }
 
@@ -93,7 +93,7 @@ func (t *tenure) Tell() records.Telling {
 		return records.Telling{}
 	case t.turn == nil: // it lingers, or is being given back
 		return records.Telling{Of: &t.queue.At, Since: t.first.moment, Holds: true}
-	case t.partOf != nil: // its hold is on no context of its caller's
+	case t.partOf != nil: // the hold's context does not derive from the caller's
 		return records.Telling{Of: &t.queue.At, Since: t.turn.moment, Holds: true, Caller: t.caller}
 	default:
 		return records.Telling{Of: &t.queue.At, Since: t.turn.moment, Holds: true, Caller: t.turn.first.Parent()}
@@ -138,18 +138,18 @@ func (t *tenure) Hear(m lua.Message) {
 	}
 }
 
-// refuse gives back a grant that the tenure cannot use. Where it holds, or is about to, the message says that
-// Redis has revoked what it had.
+// refuse gives back a grant that the tenure cannot use. If the tenure holds, or is about to, the message says that
+// Redis has revoked the earlier grant of the tenure.
 func (t *tenure) refuse(m lua.Message) {
 	t.revoke(m.Token, lease.ErrGone)
 	t.queue.At.Client.RefuseGrant(m)
 }
 
-// All is the number of permits of a tenure that takes whatever is free, until it is granted that.
+// All is the number of permits of a tenure that takes all free permits, until the grant says how many.
 const All = -1
 
-// newTenure registers a fresh id, so that whatever Redis says of it finds it. It returns nil once the client
-// is closing.
+// newTenure registers a fresh owner id, so that all that Redis says of the id finds the tenure. It returns nil once
+// the client is closing.
 func (p *Primitive) newTenure(of *contender) *tenure {
 	c := p.Queue.At.Client
 	n := c.IDs.Next()
@@ -173,11 +173,11 @@ func (p *Primitive) newTenure(of *contender) *tenure {
 	switch {
 	case p.Demand != nil:
 		t.waiter.Demand = p.Demand(of.Permits)
-	case of.inTurn && p.terms.Passable() && p.Queue.hasNext(): // else the first that comes may offer
+	case of.inTurn && p.terms.Passable() && p.Queue.hasNext(): // else the first goroutine that comes may offer
 		t.waiter.Demand.Permits = p.terms.Holds // tokens for the holds that follow in this process
 	}
-	if of.from == nil && p.terms.Lingers() && p.Queue.mayLinger() { // else Redis is not told that it does
-		if t.heard = t.queue.hearing(); t.heard > 0 { // else no client could end it
+	if of.from == nil && p.terms.Lingers() && p.Queue.mayLinger() { // an attach cannot tell Redis that the lock lingers
+		if t.heard = t.queue.hearing(); t.heard > 0 { // else no client could end the lingering
 			t.waiter.Demand.Lingers, t.waiter.Demand.Permits = true, terms.MaxBudgetHolds
 		}
 	}

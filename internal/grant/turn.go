@@ -18,23 +18,23 @@ type turn struct {
 	token    int64
 	sequence int64
 	moment   time.Time   // since when it holds
-	gave     int32       // so many permits it gave on, with the tenure; 0: it did not. Guarded as last is
-	had      atomic.Bool // its goroutine has got it: it was made by the one before
-	extras   *extras     // what few turns have; nil: none of it. Guarded as last is
-	last     *Hold       // of the holds that are not unlocked, which are chained. Guarded by the mutex of the queue
+	gave     int32       // how many permits the turn gave on, with the tenure; 0: none. Guarded like last
+	had      atomic.Bool // its goroutine has got the turn, which the goroutine before made
+	extras   *extras     // what few turns need; nil: nothing. Guarded like last
+	last     *Hold       // the last in the chain of holds that are not unlocked. Guarded by the queue's mutex
 	first    Hold
 
 	previous, next *turn // in the chain of a shared tenure, guarded by the queue's mutex
 }
 
-// extras are what few turns have. Each local hand-off makes a turn, so one should be small.
+// extras are what few turns need. Each local hand-off makes a turn, so a turn should be small.
 type extras struct {
-	leaves bool          // it is being detached: no caller re-enters
-	slow   *session.Slow // nil: the logger is not told of it
+	leaves bool          // the turn is being detached: no caller re-enters
+	slow   *session.Slow // nil: the logger does not report a slow hold
 	wanted wanted
 }
 
-// extra makes it where there is none. The mutex is held.
+// extra returns the extras, which it makes if the turn has none. The caller holds the mutex.
 func (u *turn) extra() *extras {
 	if u.extras == nil {
 		u.extras = &extras{}
@@ -42,7 +42,7 @@ func (u *turn) extra() *extras {
 	return u.extras
 }
 
-// endExtras ends what it has. The mutex is held.
+// endExtras ends what the extras of the turn began. The caller holds the mutex.
 func (u *turn) endExtras() {
 	if u.extras != nil {
 		u.stopWatching()
@@ -55,8 +55,8 @@ func (u *turn) begin(parent context.Context) {
 	u.last = &u.first
 }
 
-// conclude takes h out of the turn, which it may end with it. It reports false when the tenure must be
-// released in Redis.
+// conclude takes h out of the turn, and ends the turn if h was its last hold. over is false if the caller must
+// release the tenure in Redis.
 func (u *turn) conclude(ctx context.Context, h *Hold, now time.Time) (over bool, err error) {
 	t := u.tenure
 	t.queue.mu.Lock()
@@ -68,7 +68,7 @@ func (u *turn) conclude(ctx context.Context, h *Hold, now time.Time) (over bool,
 	t.queue.mu.Unlock()
 	switch {
 	case left && !last && (loss == nil || !t.queue.At.Client.HeldAtClose.TrustedUntil(t).IsZero()):
-		u.released() // others of this process hold on
+		u.released() // other goroutines of this process still hold
 		return true, nil
 	case last && errors.Is(loss, fail.ErrClosed):
 		return true, t.unlockLate(ctx, u)
@@ -86,8 +86,8 @@ func (u *turn) conclude(ctx context.Context, h *Hold, now time.Time) (over bool,
 	return goesOn, nil
 }
 
-// stepDown ends the last turn of a tenure. It reports whether the tenure goes on without a release. The
-// mutex is held.
+// stepDown ends the last turn of a tenure. It reports whether the tenure goes on without a release. The caller holds
+// the mutex.
 func (u *turn) stepDown(now time.Time) (goesOn bool) {
 	if u.tenure.queue.kind.Exclusive {
 		return u.tenure.stepDown(now)
@@ -95,28 +95,28 @@ func (u *turn) stepDown(now time.Time) (goesOn bool) {
 	return u.tenure.giveOn(u, now)
 }
 
-// undo ends a turn whose goroutine has given up as it got it. The next in line has it, or it is parked or
-// given back.
+// undo ends a turn whose goroutine gave up just as it got the turn. The next goroutine in line gets the tenure, or
+// the tenure is parked or given back.
 func (u *turn) undo() {
 	t := u.tenure
 	t.queue.mu.Lock()
 	_, last, _ := u.leave(&u.first)
-	loss := t.loss // no caller has this hold, so what it knows by the clock does not count
+	loss := t.loss // no caller has this hold, so what the hold knows by the clock does not count
 	over := last && loss == nil && !u.stepDown(time.Now())
 	t.queue.mu.Unlock()
 	switch {
 	case over:
 		t.discard()
-	case last && errors.Is(loss, fail.ErrClosed): // those before it have left the release to the last
-		go func() { _ = t.sendLate(context.WithoutCancel(u.first.Parent()), u) }() // else its lease runs out
+	case last && errors.Is(loss, fail.ErrClosed): // the other turns have left the release to the last turn
+		go func() { _ = t.sendLate(context.WithoutCancel(u.first.Parent()), u) }() // if that fails, the lease runs out
 	}
 }
 
 // ErrUpgrade is documented by package rwlock.
 var ErrUpgrade = errors.New("a read hold cannot become a write hold: two that try would wait for each other")
 
-// reenter returns a further hold, or nil when the turn has just ended. It returns ErrUpgrade where the
-// hold is to be its holder's alone, and the tenure may be shared; ErrReentered where that is not wanted.
+// reenter returns a further hold, or nil if the turn has just ended. It returns ErrUpgrade if a hold of p excludes
+// others and the tenure may be shared. It returns ErrReentered if the terms of p forbid re-entry.
 func (u *turn) reenter(parent context.Context, p *Primitive) (*Hold, error) {
 	t := u.tenure
 	t.queue.mu.Lock()
@@ -136,7 +136,7 @@ func (u *turn) reenter(parent context.Context, p *Primitive) (*Hold, error) {
 	return h, nil
 }
 
-// unlink takes the turn out of the chain of its tenure, with the mutex of the queue.
+// unlink takes the turn out of the chain of its tenure. The caller holds the queue's mutex.
 func (u *turn) unlink() {
 	if u.next != nil {
 		u.next.previous = u.previous
@@ -149,9 +149,9 @@ func (u *turn) unlink() {
 	u.previous, u.next = nil, nil
 }
 
-// leave removes h. turnEnds: h was the last hold of its turn. nobodyLeft: no goroutine of this process is inside
-// the tenure any more, so the caller must hand it on, park it or release it. loss: why the tenure was lost;
-// nil unless it was. The mutex of the queue is held.
+// leave removes h. turnEnds: h was the last hold of its turn. nobodyLeft: no goroutine of this process is inside the
+// tenure any more, so the caller must hand the tenure on, park it or release it. loss: why the tenure was lost; nil
+// unless it was. The caller holds the queue's mutex.
 func (u *turn) leave(h *Hold) (turnEnds, nobodyLeft bool, loss error) {
 	t := u.tenure
 	if u.last == h {

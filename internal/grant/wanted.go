@@ -10,11 +10,13 @@ import (
 
 // Being wanted: how a holder hears that others wait for what it has.
 //
-// What waits in this process is seen as it comes. Of others Redis tells: a script marks the owner, and from
-// then on a client that finds the lock taken sends a message. That one may be lost, and some who wait leave no
-// trace that a message could follow. So the script is repeated, and says what can be seen in Redis.
+// A process sees its own waiters as they come. Redis tells the process of other waiters: a script marks the owner,
+// and from then on a client that finds the lock taken sends the owner a message. The message may be lost, and some
+// waiters leave no trace that causes a message. So the client repeats the script, which also says whether waiters can
+// be seen in Redis.
 
-// How often it is repeated: of what goroutines hold together beside processes of Redisson, oftener.
+// question is the pause between two runs of the script; redissonAsks, for a shared tenure beside processes of
+// Redisson.
 const (
 	question     = 2 * time.Second
 	redissonAsks = 100 * time.Millisecond
@@ -27,14 +29,14 @@ func (t *tenure) question() time.Duration {
 	return question
 }
 
-// wanted has what is to be told when others wait for a turn. The zero value has nothing.
+// wanted has the functions to call when others wait for what a turn holds. The zero value has none.
 type wanted struct {
 	tell     []func()      // called once each, with the mutex held
 	isWanted bool          // others wait
-	came     chan struct{} // closed then; nil until Wanted is called
+	came     chan struct{} // closed when others wait; nil until Wanted is called
 }
 
-// Wanted is of [hold.Backing], as is WhenWanted.
+// Wanted implements [hold.Backing], as does WhenWanted.
 func (u *turn) Wanted() <-chan struct{} {
 	u.tenure.queue.mu.Lock()
 	defer u.tenure.queue.mu.Unlock()
@@ -52,25 +54,25 @@ func (u *turn) WhenWanted(f func()) {
 	u.whenWanted(f)
 }
 
-// whenWanted is WhenWanted with the mutex held.
+// whenWanted is WhenWanted for a caller that holds the mutex.
 func (u *turn) whenWanted(f func()) {
 	t, q, w := u.tenure, u.tenure.queue, &u.extra().wanted
 	switch {
-	case u.last == nil || !t.owns(): // it is over
+	case u.last == nil || !t.owns(): // the turn is over
 	case w.isWanted, !t.handOffs.contendedSince.IsZero(), !t.shared && q.waiters.Callers.Load() > 0:
 		w.isWanted = true
 		f()
 	default:
 		if len(w.tell) == 0 {
 			q.watched.Add(1)
-			q.enter() // its process must hear of others
+			q.enter() // the process must hear of others that wait
 		}
 		w.tell = append(w.tell, f)
 		t.watch()
 	}
 }
 
-// tellWanted says to all who hold in the tenure that others wait. The mutex is held.
+// tellWanted tells all turns of the tenure that others wait. The caller holds the mutex.
 func (t *tenure) tellWanted() {
 	for u := t.turn; u != nil; u = u.next {
 		if u.extras == nil {
@@ -84,7 +86,7 @@ func (t *tenure) tellWanted() {
 	}
 }
 
-// stopWatching ends what WhenWanted began. The mutex is held, and the turn has what few have.
+// stopWatching ends what WhenWanted began. The caller holds the mutex, and the turn has extras.
 func (u *turn) stopWatching() {
 	if len(u.extras.wanted.tell) > 0 {
 		u.extras.wanted.tell = nil
@@ -93,7 +95,7 @@ func (u *turn) stopWatching() {
 	}
 }
 
-// isWatched reports whether a turn of it wants to know. The mutex is held.
+// isWatched reports whether the tenure needs to hear that others wait. The caller holds the mutex.
 func (t *tenure) isWatched() bool {
 	if t.asksForRedisson() {
 		return true
@@ -106,8 +108,8 @@ func (t *tenure) isWatched() bool {
 	return false
 }
 
-// comes tells the holders that they are wanted by a goroutine of this process, which may have to wait. A reader
-// does not wait for readers.
+// comes tells the holders that a goroutine of this process wants what they hold, and may have to wait. A reader does
+// not wait for readers.
 func (q *Queue) comes(shared bool) {
 	if q.watched.Load() == 0 {
 		return
@@ -121,7 +123,7 @@ func (q *Queue) comes(shared bool) {
 	}
 }
 
-// watch has Redis asked, now and from time to time. The mutex is held.
+// watch makes the client ask Redis, now and from time to time. The caller holds the mutex.
 func (t *tenure) watch() {
 	if t.watches {
 		return
@@ -130,7 +132,7 @@ func (t *tenure) watch() {
 	t.queue.At.Go(t.ask)
 }
 
-// ask asks Redis whether others wait, and has it say so when some come.
+// ask asks Redis whether others wait, and makes others that come later tell the owner.
 func (t *tenure) ask() {
 	q := t.queue
 	if q.At.Client.Inbox != nil && !q.Listening() {
