@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Acks are acknowledgements: the numbers of commands that were answered and are not sent again, so that Redis
-// may forget their records. They go with the next command of the same name. The zero value is empty. It is
-// safe for concurrent use.
+// Acks are acknowledgements: the numbers of commands that Redis has answered and the client does not send again. So
+// Redis may forget its records of these commands. Acks go with the next command of the same name. The zero value is
+// empty. Methods are safe for concurrent use.
 type Acks struct {
 	mu      sync.Mutex
 	numbers []uint64
@@ -24,8 +24,8 @@ func (a *Acks) Add(numbers ...uint64) {
 	a.numbers = append(a.numbers, numbers...)
 }
 
-// With sends a command together with up to a hundred acknowledgements. They are in the form in which a script
-// takes them: ids without the client, each followed by a space. After an error they stay: Redis may not have
+// With sends a command together with up to a hundred acknowledgements, in the form in which a script takes them: ids
+// without the client, each followed by a space. After an error the acknowledgements stay, because Redis may not have
 // received them.
 func (a *Acks) With(by *IDs, send func(acks string) error) error {
 	numbers, text := a.take(by)

@@ -7,32 +7,33 @@ import (
 	"github.com/latchkey-go/latchkey/internal/due"
 )
 
-// agenda calls functions when they are due, with one timer and one after the other. With a timer each, those
-// that are due for many names at the same time would have as many goroutines. The zero value is ready.
+// agenda calls functions when they are due: with one timer, one function after the other. If each function had a
+// timer, functions that are due for many names at the same time would need as many goroutines. The zero value is
+// ready.
 type agenda struct {
 	mu      sync.Mutex
 	dates   due.Queue[*Date]
 	timer   *time.Timer
-	due     time.Time // of the timer; zero when it is not set
-	ringing bool      // functions are being called
+	due     time.Time // when the timer rings; zero: it is not set
+	ringing bool      // a goroutine calls functions
 }
 
-// Date is a function in the agenda of a client. It is used as a timer of [time.AfterFunc] is.
+// Date is a function in the agenda of a client. A caller uses a Date as it uses a timer of [time.AfterFunc].
 type Date struct {
 	due.Entry
 	agenda *agenda
 	run    func()
 }
 
-// AfterFunc calls f after d. What f does must not take long: it holds up what is due for other names.
+// AfterFunc calls f after d. f must not take long, because it holds up the functions of other names.
 func (c *Client) AfterFunc(d time.Duration, f func()) *Date {
 	date := &Date{agenda: &c.agenda, run: f}
 	date.Reset(d)
 	return date
 }
 
-// Reset has the function called after d, and not before. It reports whether the function would still have
-// been called.
+// Reset makes the agenda call the function when the time after has passed, and not before. It reports whether the
+// agenda would still have called the function.
 func (d *Date) Reset(after time.Duration) bool {
 	a := d.agenda
 	a.mu.Lock()
@@ -41,20 +42,20 @@ func (d *Date) Reset(after time.Duration) bool {
 	return a.dates.Set(d, time.Now().Add(after))
 }
 
-// Stop has the function not called, and reports whether it would have been.
+// Stop takes the function out of the agenda. It reports whether the agenda would still have called the function.
 func (d *Date) Stop() bool {
 	a := d.agenda
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	was := a.dates.Remove(d)
-	if a.dates.Len() == 0 && a.timer != nil { // it would keep the client from being collected
+	if a.dates.Len() == 0 && a.timer != nil { // the timer would keep the client from being collected
 		a.timer.Stop()
 		a.due = time.Time{}
 	}
 	return was
 }
 
-// arm sets the timer to the first date, unless it rings by then anyway. The caller holds the mutex.
+// arm sets the timer to the first date, unless the timer rings by then anyway. The caller holds the mutex.
 func (a *agenda) arm() {
 	if a.ringing || a.dates.Len() == 0 {
 		return
@@ -71,11 +72,11 @@ func (a *agenda) arm() {
 	}
 }
 
-// ring calls what is due.
+// ring calls the functions that are due.
 func (a *agenda) ring() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.ringing { // it was set again when it was about to ring
+	if a.ringing { // the timer was set again when it was about to ring
 		return
 	}
 	a.due, a.ringing = time.Time{}, true
@@ -83,7 +84,7 @@ func (a *agenda) ring() {
 		d := a.dates.First()
 		a.dates.Remove(d)
 		a.mu.Unlock()
-		d.run() // which may take mutexes under which dates are set
+		d.run() // without the mutex: run may take mutexes under which other goroutines set dates
 		a.mu.Lock()
 	}
 	a.ringing = false

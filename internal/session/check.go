@@ -41,9 +41,9 @@ func (c *Client) Check(ctx context.Context) error {
 	} else if err != nil {
 		return c.checkError(ctx, began, errNotSubscribed)
 	}
-	// The ping has the caller's context, and not open. open can always be cancelled, the caller's may not. After one
-	// context that can, rueidis runs the connection in the background. That costs a single goroutine a fifth of its
-	// speed.
+	// The ping has the caller's context, and not open: open can always be cancelled, but perhaps the caller's context
+	// cannot. Once a command has come with a context that can be cancelled, rueidis runs the connection in the
+	// background. That costs a single goroutine a fifth of its speed.
 	var heard bool
 	err := onceMore(ctx, func() (err error) {
 		heard, err = c.ping(WithoutDeadline(ctx), n)
@@ -91,8 +91,8 @@ func (c *Client) checkCommands(ctx context.Context) error {
 	}
 }
 
-// onceMore sends again what the server has not answered. A connection that has just ended, as one that was idle
-// for too long, says nothing of the server: that is what the next one says. A ping can be repeated.
+// onceMore sends once more if the server has not answered. A connection that has just ended, for example after being
+// idle for too long, says nothing of the server: the next connection does. A ping can be repeated.
 func onceMore(ctx context.Context, send func() error) error {
 	err := send()
 	if _, answered := rueidis.IsRedisErr(err); err == nil || answered || ctx.Err() != nil {
@@ -110,14 +110,14 @@ func (c *Client) probe(ctx context.Context) error {
 	return c.Conn.Probe(ctx, keys)
 }
 
-// probed is a name that is free, and that access rules allow.
+// probed returns the keys of a name that is free, and that access rules allow.
 func (c *Client) probed() (*lua.Keys, error) {
 	name := c.Options.Prefix + c.IDs.Client[len(c.IDs.Client)-identity.RandomLength:]
 	return lua.NewKeys(lua.Locks, name[:min(len(name), lua.MaxName)], c.Sharded)
 }
 
-// expectPing returns the number of a ping that is about to be sent, and a channel that gets a value when it
-// has come back.
+// expectPing returns the number of a ping that the caller is about to send, and a channel that gets a value when the
+// ping has come back.
 func (c *Client) expectPing() (uint64, <-chan struct{}) {
 	n, received := c.IDs.Next(), make(chan struct{}, 1)
 	c.mu.Lock()
@@ -132,19 +132,19 @@ func (c *Client) forgetPing(n uint64) {
 	delete(c.pings, n)
 }
 
-// receivePing takes a ping that has come back. It runs where the subscription is read: it does not block.
+// receivePing takes a ping that has come back. It runs where the client reads the subscription, so it does not block.
 func (c *Client) receivePing(n uint64) {
 	c.mu.Lock()
 	received := c.pings[n]
 	c.mu.Unlock()
 	select {
 	case received <- struct{}{}:
-	default: // its caller waits no more
+	default: // the caller of Check waits no more
 	}
 }
 
-// checkError is the error of a check that ended before its answer. missing is what it waited for. Redis is
-// blamed only when it had enough time.
+// checkError returns the error of a check that ended before its answer. missing is what the check waited for. The
+// error blames Redis only if Redis had enough time.
 func (c *Client) checkError(ctx context.Context, began time.Time, missing error) error {
 	if c.Closing.Err() != nil {
 		return fail.Wrap("", fail.ErrClosed)

@@ -17,8 +17,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// Client is the inside of the root package's Client. [New] makes it. Its exported fields do not change after
-// that, and its methods are safe for concurrent use.
+// Client is the inside of the root package's Client. [New] makes it. Its exported fields do not change after [New],
+// and its methods are safe for concurrent use.
 type Client struct {
 	// IDs makes the ids of this client.
 	IDs *IDs
@@ -26,40 +26,41 @@ type Client struct {
 	Conn lua.Conn
 	// Sharded reports whether this is a cluster, with shard channels.
 	Sharded bool
-	// Options are what it was made with.
+	// Options are the options of the client.
 	Options Options
 	// Hub has the subscriptions.
 	Hub *hub.Hub
-	// Inbox is the one that is always open; nil of a client without subscriptions. In a cluster only health
-	// checks and answers to attempts use it: each queue has its own there.
+	// Inbox is the inbox that is always open; nil for a client without subscriptions. In a cluster each queue has an
+	// inbox of its own, and only health checks and answers to attempts use this inbox.
 	Inbox *hub.Channel
-	// Keeper renews what is held.
+	// Keeper renews the leases of tenures.
 	Keeper *lease.Keeper
 	// Notifier calls hooks and the logger where no caller waits for them.
 	Notifier Notifier
 	// Records are what clients tell each other of their holds and waits.
 	Records *records.Records
-	// HeldAtClose is what was still held when the client was closed.
+	// HeldAtClose has the tenures that were still held when the client was closed.
 	HeldAtClose HeldAtClose
 	// Began is when the client was made.
 	Began time.Time
-	// Closing ends when nothing may be acquired any more. Its cause is ErrClosed.
+	// Closing ends when the client acquires nothing any more. Its cause is ErrClosed.
 	Closing context.Context
-	// Stopped ends when nothing is sent any more.
+	// Stopped ends when the client sends nothing any more.
 	Stopped context.Context
 
 	closeOwned  func()         // closes what the client owns
-	connections []*Connections // which it owns
+	connections []*Connections // the connections that the client owns
 
-	// askAside sends a command where it does not hold up other commands, if there is such a connection.
+	// askAside sends a command. If the client has a connection where the command holds up no others, askAside uses
+	// this connection.
 	askAside      func(context.Context, ...string) (string, error)
 	evictionAsked atomic.Bool
 
 	health     [healthParts]*retry.Health
-	clock      clock.Clock  // of the server; not of a cluster, which has many
+	clock      clock.Clock  // the server's clock; unused in a cluster, which has many clocks
 	nodeClocks sync.Map     // of a cluster: address -> *clock.Clock
-	watching   atomic.Bool  // the clock is read now and then
-	jumpRounds atomic.Int32 // of renewals that are still to come after a jump; 2: one, and then once more
+	watching   atomic.Bool  // the client reads the clock now and then
+	jumpRounds atomic.Int32 // rounds of renewals still to come after a jump; 2: the round under way, and then one more
 
 	beginClosing    context.CancelCauseFunc
 	stop            context.CancelFunc
@@ -72,7 +73,7 @@ type Client struct {
 	gathering gathering
 
 	mu         sync.Mutex
-	running    sync.WaitGroup // of Go; nothing is added once isStopped is set
+	running    sync.WaitGroup // the goroutines of Go; none is added once isStopped is set
 	isStopped  bool
 	targets    map[targetKey]entry
 	floors     floors
@@ -84,8 +85,8 @@ type Client struct {
 	agenda     agenda
 }
 
-// healthParts is in how many parts a client divides the slots of a cluster, to tell which of them are away.
-// Without a cluster all names are in one.
+// healthParts is the number of parts into which a client divides the slots of a cluster, to tell which parts are
+// away. Without a cluster all names are in one part.
 const healthParts = 64
 
 func (c *Client) newHealth() *retry.Health {
@@ -94,7 +95,7 @@ func (c *Client) newHealth() *retry.Health {
 		Go:      c.Go,
 		Down:    c.down,
 		Lasting: func() {
-			if !c.Sharded { // there, other nodes may be well; a grant that reaches no waiter costs the short lease
+			if !c.Sharded { // in a cluster other nodes may be well; a grant that reaches no waiter costs a short lease
 				c.Hub.Suspend()
 			}
 		},
@@ -104,7 +105,7 @@ func (c *Client) newHealth() *retry.Health {
 	}
 }
 
-// Go runs f in a goroutine that Close waits for. Once the client is closed it does nothing.
+// Go runs f in a goroutine that Close waits for. Once the client is closed, Go does nothing.
 func (c *Client) Go(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +114,7 @@ func (c *Client) Go(f func()) {
 	}
 }
 
-// inboxConfirmed runs after each confirmation of the standing inbox. What was published before it may be
+// inboxConfirmed runs each time Redis has confirmed the standing inbox. Messages from before the confirmation may be
 // lost.
 func (c *Client) inboxConfirmed() {
 	if hook := c.Options.Observer.Subscribed; hook != nil {
@@ -125,7 +126,7 @@ func (c *Client) inboxConfirmed() {
 		c.Go(c.readNodeClocks)
 		return
 	}
-	// It may be another server by now, with another clock. Without an answer another reply tells it.
+	// The server may be another one by now, with another clock. If it does not answer, another reply tells the clock.
 	sent := time.Now()
 	if now, err := c.Conn.Time(context.Background(), nil); err == nil {
 		c.RecordClock(&c.clock, now, sent)
@@ -136,8 +137,8 @@ func (c *Client) inboxConfirmed() {
 // queues returns all queues that a goroutine may wait in.
 func (c *Client) queues() []Queue { return inUse[Queue](c) }
 
-// Leaving is what Redis may still get of waits for that key which were given up, of all families together:
-// see [Queue]. Tests wait for the end of it.
+// Leaving reports what is still open about waits for that key which this process gave up, over all families: see
+// [Queue]. Tests wait until both results are false.
 func (c *Client) Leaving(key string) (unheard, unsettled bool) {
 	for _, q := range c.queues() {
 		if q.Name() == key {
@@ -154,10 +155,11 @@ func (c *Client) recheckAll() {
 	for _, q := range c.queues() {
 		g.Go(func() error { q.RecheckAll(); return nil })
 	}
-	_ = g.Wait() // each waiter is told its own error
+	_ = g.Wait() // each waiter gets its own error
 }
 
-// deliver takes a message to an inbox. It runs where the subscription is read: it neither blocks nor sends.
+// deliver takes a message to an inbox. It runs where the client reads the subscription, so it neither blocks nor
+// sends.
 func (c *Client) deliver(m lua.Message) {
 	if m.Kind == lua.Unknown {
 		c.deliverUnreadable()
@@ -174,20 +176,22 @@ func (c *Client) deliver(m lua.Message) {
 	switch {
 	case t != nil && t.Target().Keys.Name() == m.Name && (m.Kind != lua.Grant || t.Target().Keys.Family() == m.Family):
 		t.Hear(m)
-	case m.Kind == lua.Grant: // also of another kind of thing, which is given back as that
+	case m.Kind == lua.Grant: // also for a tenure of another family: the grant goes back by the message's family
 		c.RefuseGrant(m)
-	case m.Kind == lua.Attempt: // what it found is over
+	case m.Kind == lua.Attempt: // the tenure that the attempt found is over
 		c.Go(func() { c.Answer(m) })
 	}
 }
 
-// Answer tells the client that has sent an attempt to ask once more. It is a hint, so its error is dropped.
+// Answer tells the client that has sent an attempt to ask once more. The message is a hint, so Answer drops its
+// error.
 func (c *Client) Answer(m lua.Message) {
 	client, number, _ := strings.Cut(m.Asker, ":")
 	_ = c.Conn.Answer(context.Background(), c.inboxOf(client), number, m.Name, c.Sharded)
 }
 
-// inboxOf is the name of a client's standing inbox. In a cluster the client's id decides which node has it.
+// inboxOf returns the name of a client's standing inbox. In a cluster the client's id decides which node has this
+// inbox.
 func (c *Client) inboxOf(client string) string {
 	if c.Sharded {
 		return lua.Inbox("{" + client + "}")

@@ -16,12 +16,13 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// Connections are the connections of a rueidis client that is ours. They can be closed without a word to the server,
-// which may be silent: rueidis would wait for its answer. Methods are safe for concurrent use.
+// Connections are the connections of a rueidis client that our client owns. Our client can close them without a word
+// to the server. The server may be silent, and rueidis would wait for its answer. Methods are safe for concurrent
+// use.
 type Connections struct {
 	mu  sync.Mutex
 	all map[*connection]struct{}
-	at  string // where the last one leads
+	at  string // the address of the last connection
 
 	dialling     context.Context // ends with End
 	stopDialling context.CancelFunc
@@ -47,10 +48,11 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// Dialer is what a rueidis client dials with.
+// Dialer is the function with which a rueidis client dials.
 type Dialer = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error)
 
-// Track returns the option with another dialer. It dials as before, and enters each connection in s until that closes.
+// Track returns the option with another dialer. This dialer dials as before, and enters each connection in s until
+// the connection closes.
 func (s *Connections) Track(option rueidis.ClientOption) rueidis.ClientOption {
 	dial := dialerOf(option)
 	option.DialCtxFn = func(ctx context.Context, address string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
@@ -65,7 +67,7 @@ func (s *Connections) Track(option rueidis.ClientOption) rueidis.ClientOption {
 	return option
 }
 
-// dialerOf returns what a rueidis client with this option dials with.
+// dialerOf returns the dialer of a rueidis client with this option.
 func dialerOf(option rueidis.ClientOption) Dialer {
 	if option.DialCtxFn != nil {
 		return option.DialCtxFn
@@ -101,7 +103,8 @@ func handshakeError(err error) error {
 	return err
 }
 
-// add keeps a connection. After End it closes it: rueidis would keep what it began to dial before its Close.
+// add keeps a connection. After End it closes the connection instead: rueidis would keep a connection that it began
+// to dial before its Close.
 func (s *Connections) add(inner net.Conn) (net.Conn, error) {
 	c := &connection{inner, s}
 	s.mu.Lock()
@@ -114,7 +117,8 @@ func (s *Connections) add(inner net.Conn) (net.Conn, error) {
 	return c, nil
 }
 
-// End closes all connections for good. What is being dialled is given up, or closed as soon as it is there.
+// End closes all connections, and lets no others come. It gives up each dial that is under way, or closes the dial's
+// connection at once.
 func (s *Connections) End() {
 	s.mu.Lock()
 	s.stopDialling()
@@ -122,15 +126,14 @@ func (s *Connections) End() {
 	s.Cut()
 }
 
-// At is where the last connection leads that was dialled.
+// At returns the address of the last connection that was dialled.
 func (s *Connections) At() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.at
 }
 
-// Cut closes all connections that there are. Commands that wait for a reply fail at once. Later ones dial
-// again.
+// Cut closes all open connections. Commands that wait for a reply fail at once. Later commands dial again.
 func (s *Connections) Cut() {
 	s.mu.Lock()
 	all := s.all

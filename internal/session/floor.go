@@ -6,20 +6,20 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// The floor of a name is the highest token that this client has seen of it; of a barrier, the highest generation.
-// The client sends it with each command of the name. So tokens grow even when Redis has lost the key of the last
-// one, and its clock is behind: it was set back, or another server has taken over.
+// The floor of a name is the highest token that this client has seen of the name; for a barrier, the highest
+// generation. The client sends the floor with each command of the name. So tokens grow even if Redis has lost the key
+// of the last token, and the clock of Redis is behind: the clock was set back, or another server has taken over.
 //
 // Each name has a floor of its own. Tokens are near the clock of the name's server, and servers have different
-// clocks. One floor for all names would carry the tokens of the fastest clock to all others.
+// clocks. One floor for all names would carry the tokens of the fastest clock to all other names.
 
-// floorsKept is how many floors are kept, at least, of names that nothing refers to any more.
+// floorsKept is how many floors the client keeps, at least, of names that nothing refers to any more.
 const floorsKept = 5000
 
-// floors are the floors of names that nothing refers to: the program may come back to them. They are guarded by
-// the client's mutex. The zero value is empty.
+// floors are the floors of names that nothing refers to: the program may come back to these names. The client's mutex
+// guards floors. The zero value is empty.
 type floors struct {
-	young, old map[targetKey]int64 // when there are enough young ones, they become the old ones
+	young, old map[targetKey]int64 // when young has enough floors, it becomes old
 }
 
 // keep remembers the floor of a name.

@@ -10,12 +10,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// Gathering: requests of a client for different locks that are ready at the same moment share a script. What
-// a script costs besides its work, in Redis and in the client, is then paid once.
+// Gathering: requests of a client for different locks that are ready at the same moment share a script. So Redis and
+// the client pay only once for what a script costs besides its work.
 //
-// A request never waits for the answer to another one. The first one lets goroutines that can run do so,
-// once: requests that are about to be sent join it. While few requests are under way not even that is done. There
-// is nothing to gather then, and a process that computes much would keep the request waiting.
+// A request never waits for the answer to another request. The first request lets goroutines that can run do so,
+// once: requests that are about to be sent join it. While few requests are under way, the first request does not even
+// do that. There is nothing to gather then, and a process that computes much would keep the request waiting.
 
 // gathering is what the goroutines of a client share. The zero value is ready.
 type gathering struct {
@@ -26,10 +26,10 @@ type gathering struct {
 	waiting []*gathered
 }
 
-// fewRequests is how many requests under way are few. With as many the shared scripts would be small.
+// fewRequests is how many requests under way are few. With this number, shared scripts would be small.
 const fewRequests = 12
 
-// gathered is a request that joins another goroutine's, or is joined.
+// gathered is a request that joins the request of another goroutine, or that other requests join.
 type gathered struct {
 	lua.Ready
 	reply int64
@@ -37,9 +37,9 @@ type gathered struct {
 	done  chan struct{} // closed when reply and err are set
 }
 
-// BeginRequest counts a request of one lock until EndRequest. It reports whether many are under way. It says
-// no of a client without subscriptions: a proxy may be between it and several servers. And it says no once
-// the client is closed, when an Unlock sends by itself what is not shared any more.
+// BeginRequest counts a request of one lock until EndRequest. It reports whether many requests are under way. For a
+// client without subscriptions it returns false: a proxy may be between this client and several servers. Once the
+// client is closed, it returns false too: an Unlock then sends its request by itself.
 func (c *Client) BeginRequest() (many bool) {
 	return c.gathering.busy.Add(1) > fewRequests && !c.Options.WithoutPubSub && c.Stopped.Err() == nil
 }
@@ -75,13 +75,13 @@ func (c *Client) Gather(ctx context.Context, r lua.Ready) (reply int64, err erro
 	return mine.answer(ctx, c)
 }
 
-// sendGathered has all sent, under no caller's context: the callers come and go.
+// sendGathered sends all requests, under no caller's context: the callers come and go.
 func (c *Client) sendGathered(all []*gathered) {
 	for len(all) > 0 {
 		n := min(len(all), lua.GatherLimit)
 		some := all[:n]
 		all = all[n:]
-		c.Go(func() { // it does not run once the client is closed, which the callers see
+		c.Go(func() { // once the client is closed, Go runs nothing: the callers see Stopped
 			requests := make([]lua.Ready, len(some))
 			for i, r := range some {
 				requests[i] = r.Ready

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// HeldAtClose is what was still held when the client was closed. The code that it guards may still run, and
-// its Unlock still releases it. So the connections stay open until the last of it was unlocked, or its lease
-// is over. The zero value is ready. It is safe for concurrent use.
+// HeldAtClose has the tenures that were still held when the client was closed. The code that a tenure guards may
+// still run, and the code's Unlock still releases the tenure. So the connections stay open until each tenure is
+// unlocked or its lease is over. The zero value is ready. Methods are safe for concurrent use.
 type HeldAtClose struct {
 	mu    sync.Mutex
 	held  map[Tenure]time.Time // until when the lease can be trusted
@@ -15,7 +15,7 @@ type HeldAtClose struct {
 	timer *time.Timer
 }
 
-// add takes a tenure that is about to end because the client does.
+// add takes a tenure that is about to end because the client ends.
 func (h *HeldAtClose) add(t Tenure) {
 	left := t.Item().Left()
 	if left <= 0 {
@@ -29,7 +29,7 @@ func (h *HeldAtClose) add(t Tenure) {
 	h.held[t] = time.Now().Add(left)
 }
 
-// closeAfter calls end once nothing is held any more. It does not wait for that.
+// closeAfter calls end once no tenure is held any more. It does not wait for that.
 func (h *HeldAtClose) closeAfter(end func()) {
 	h.mu.Lock()
 	h.close = end
@@ -46,7 +46,7 @@ func (h *HeldAtClose) closeAfter(end func()) {
 	h.closeIfEmpty()
 }
 
-// expire forgets everything: all leases are over.
+// expire forgets all tenures, because all leases are over.
 func (h *HeldAtClose) expire() {
 	h.mu.Lock()
 	clear(h.held)
@@ -69,21 +69,21 @@ func (h *HeldAtClose) closeIfEmpty() {
 	}
 }
 
-// TrustedUntil returns until when the lease of a tenure can be trusted; the zero time when it is not here.
+// TrustedUntil returns until when the client can trust the lease of t; the zero time if h does not have t.
 func (h *HeldAtClose) TrustedUntil(t Tenure) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.held[t]
 }
 
-// isEmpty reports whether nothing is held any more.
+// isEmpty reports whether no tenure is held any more.
 func (h *HeldAtClose) isEmpty() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.held) == 0
 }
 
-// Remove takes out a tenure that is over. With the last one the connections are closed.
+// Remove takes out a tenure that is over. With the last tenure it closes the connections.
 func (h *HeldAtClose) Remove(t Tenure) {
 	h.mu.Lock()
 	delete(h.held, t)

@@ -9,8 +9,8 @@ import (
 
 var evictionPolicy = regexp.MustCompile(`(?m)^maxmemory_policy:([\w-]+)`)
 
-// warnOfEviction logs it when the server may drop keys for lack of memory: nearly all of ours may be among
-// them. It asks once in the life of a client, of a cluster one node. Of a user who may not ask it logs
+// warnOfEviction logs a warning if the server may drop keys for lack of memory: nearly all of our keys may be among
+// them. A client asks once in its life; in a cluster it asks one node. If the user may not ask, warnOfEviction logs
 // nothing.
 func (c *Client) warnOfEviction() {
 	if c.evictionAsked.Swap(true) {
@@ -27,7 +27,7 @@ func (c *Client) warnOfEviction() {
 	}
 }
 
-// asker returns what sends a command to some server of a client, once.
+// asker returns a function that sends a command to some server of a client, once.
 func asker(client rueidis.Client) func(context.Context, ...string) (string, error) {
 	return func(ctx context.Context, words ...string) (string, error) {
 		return client.Do(ctx, client.B().Arbitrary(words...).Build()).ToString()
@@ -36,8 +36,8 @@ func asker(client rueidis.Client) func(context.Context, ...string) (string, erro
 
 var runID = regexp.MustCompile(`(?m)^run_id:(\w+)`)
 
-// RunID returns what tells the process of the server from all others. It returns an empty text for a cluster,
-// and where the server does not say.
+// RunID returns the id that tells the process of the server from all others. It returns an empty text for a cluster,
+// and if the server does not say its id.
 func (c *Client) RunID(ctx context.Context) string {
 	if c.Sharded {
 		return ""

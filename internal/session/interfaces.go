@@ -9,58 +9,59 @@ import (
 	"github.com/latchkey-go/latchkey/internal/records"
 )
 
-// The client knows no more of the engines than this.
+// The client knows the engines by these interfaces alone.
 
-// Tenure is one owner id, from the first command that is sent with it until nothing of it is left in Redis.
-// Its methods are safe for concurrent use.
+// Tenure is the time of one owner id: from the first command that the client sends with this id until nothing of the
+// tenure is left in Redis. Its methods are safe for concurrent use.
 type Tenure interface {
 	lease.Owner
 
-	// Target returns the name that it is of.
+	// Target returns the target of the tenure's name.
 	Target() *Target
-	// Item returns its lease, which is kept once it holds.
+	// Item returns the lease of the tenure. The keeper keeps this lease once the tenure holds.
 	Item() *lease.Item
-	// Renewal returns what renews its lease for d.
+	// Renewal returns the request that renews the lease for d.
 	Renewal(d time.Duration) lua.Renewal
 	// Batch returns a number that is the same for tenures which one script can renew.
 	Batch() uint16
 	// Weight returns how many entries in Redis a renewal changes.
 	Weight() int
-	// Hear takes a message to it. It runs where the subscription is read: it neither blocks nor sends.
+	// Hear takes a message to the tenure. It runs where the client reads the subscription, so it neither blocks nor
+	// sends.
 	Hear(m lua.Message)
-	// Interrupt ends its wait, because the client is closing.
+	// Interrupt ends the wait of the tenure, because the client is closing.
 	Interrupt()
-	// Tell returns what others may know of it.
+	// Tell returns what other clients may know of the tenure.
 	Tell() records.Telling
-	// HeldName returns the name of what it holds; empty when it does not hold.
+	// HeldName returns the name that the tenure holds; empty: it does not hold.
 	HeldName() string
 }
 
-// Queue is one in which tenures wait. Its methods are safe for concurrent use.
+// Queue is a queue in which tenures wait. Its methods are safe for concurrent use.
 type Queue interface {
-	// Name returns the key that is named by what is waited for.
+	// Name returns the key that the tenures wait for: the queue's name with the client's key prefix.
 	Name() string
 	// CloseLines ends, for this reason, the waits of goroutines that have no tenure yet.
 	CloseLines(reason error)
 	// RecheckAll asks Redis for every waiter.
 	RecheckAll()
-	// AskAround asks for every waiter, one after the other. It calls pause in between, and ends when that
-	// returns false.
+	// AskAround asks for every waiter, one after the other. It calls pause in between, and ends when pause returns
+	// false.
 	AskAround(pause func() bool)
-	// ClockSet says that the server's clock was set. No grant may be dated by what was known of it before.
+	// ClockSet says that the server's clock was set. An earlier reading of the clock may date no grant any more.
 	ClockSet()
-	// TellLine returns what others may know of the goroutines that wait and have no tenure.
+	// TellLine returns what other clients may know of the goroutines that wait and have no tenure.
 	TellLine(now time.Time) []records.Telling
-	// Leaving returns whether Redis has not heard yet of somebody who was given up, and whether anything is
-	// still to be sent of such.
+	// Leaving reports what is still open about waiters that this process gave up. unheard: Redis has not heard yet
+	// that one of these waiters is gone. unsettled: the client still has something to send for them.
 	Leaving() (unheard, unsettled bool)
 }
 
-// Member is what a closing client must leave: a primitive in which it takes part without holding.
+// Member is a primitive in which a client takes part without holding. A closing client must leave it.
 type Member interface {
-	// Resign leaves, or gives up when ctx ends.
+	// Resign leaves the primitive, or gives up when ctx ends.
 	Resign(ctx context.Context)
 }
 
-// tenureOf is whose lease the keeper keeps with i.
+// tenureOf returns the tenure whose lease is i.
 func tenureOf(i *lease.Item) Tenure { return i.Owner.(Tenure) }

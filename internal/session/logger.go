@@ -12,7 +12,7 @@ type standard struct {
 	with func(slog.Handler) slog.Handler // attributes and groups
 }
 
-// StandardLogger is the logger of a client that was given none.
+// StandardLogger returns the logger of a client without a logger of its own.
 func StandardLogger() *slog.Logger {
 	return slog.New(standard{func(h slog.Handler) slog.Handler { return h }})
 }

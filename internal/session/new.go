@@ -13,9 +13,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// New returns a client that has begun to subscribe to its inbox, if it is to have one. o must be valid, and
-// id is of [identity.NewID]. connections are the connections of the two rueidis clients if our client owns them,
-// the connections of subscriptions last. closeOwned closes what it owns.
+// New returns a client that has begun to subscribe to its inbox, if o wants an inbox. o must be valid, and id is of
+// [identity.NewID]. If our client owns the two rueidis clients, connections are the connections of these two, the
+// connections of subscriptions last. closeOwned closes what our client owns.
 func New(id string, commands, subscriptions rueidis.Client, o Options, connections []*Connections, closeOwned func()) *Client {
 	c := &Client{
 		IDs:         newIDs(id),
@@ -53,8 +53,9 @@ func New(id string, commands, subscriptions rueidis.Client, o Options, connectio
 	return c
 }
 
-// sources returns where the client subscribes: to its inboxes, and to all else. Without a cluster each of the
-// two has a connection of its own. So to give up channels without waiters does not interrupt the inbox.
+// sources returns where the client subscribes to its inboxes, and where it subscribes to all other channels. Without
+// a cluster each of the two sources has a connection of its own. So the client does not interrupt the inbox when it
+// gives up channels without waiters.
 func (c *Client) sources(subscriptions rueidis.Client) (inboxes, others hub.Source) {
 	if !c.Sharded {
 		inbox := &hub.Dedicated{Client: subscriptions}
@@ -69,11 +70,11 @@ func (c *Client) sources(subscriptions rueidis.Client) (inboxes, others hub.Sour
 	return s, s
 }
 
-// Handle is what is behind latchkey.Client: a client that cannot be reached from outside of this
-// module. The client has exported fields, for the packages inside.
+// Handle is behind latchkey.Client: it holds a client that code outside of this module cannot reach. The client has
+// exported fields, for the packages inside.
 type Handle struct{ client *Client }
 
-// Handle returns one; nil of no client.
+// Handle returns the handle of c; nil if c is nil.
 func (c *Client) Handle() *Handle {
 	if c == nil {
 		return nil
@@ -81,7 +82,7 @@ func (c *Client) Handle() *Handle {
 	return &Handle{c}
 }
 
-// Client returns whose handle it is; nil for none.
+// Client returns the client of h; nil if h is nil.
 func (h *Handle) Client() *Client {
 	if h == nil {
 		return nil

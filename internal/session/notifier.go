@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// Notifier calls the user's hooks and logger where no caller waits for them: one after the other, in a
-// goroutine that exists only while there is something to call. So nothing of ours waits for them, and they
-// are called in order. A hook that panics there ends the process, as it does in any goroutine. It is safe for
-// concurrent use.
+// Notifier calls the user's hooks and logger where no caller waits for them: one call after the other, in a goroutine
+// that exists only while there is something to call. So no goroutine of ours waits for hooks and logger, and their
+// calls come in order. A hook that panics there ends the process, as a panic does in any goroutine. Methods are safe
+// for concurrent use.
 type Notifier struct {
 	start func(func()) // runs a function in a goroutine
 
@@ -20,10 +20,10 @@ type Notifier struct {
 	running bool
 }
 
-// maxPending is how many calls may wait. Further calls are left out.
+// maxPending is how many calls may wait. Notify leaves out further calls.
 const maxPending = 10_000
 
-// Notify has f called soon. It does not block.
+// Notify makes another goroutine call f soon. It does not block.
 func (n *Notifier) Notify(f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -41,7 +41,7 @@ func (n *Notifier) run() {
 	for {
 		n.mu.Lock()
 		if len(n.pending) == 0 {
-			n.running, n.pending = false, nil // with its array: what was called refers to much
+			n.running, n.pending = false, nil // the array goes too: the functions that were called refer to much
 			n.mu.Unlock()
 			return
 		}
@@ -53,14 +53,14 @@ func (n *Notifier) run() {
 	}
 }
 
-// notifyingHandler hands log records to another handler by a notifier. It is used without attributes and
+// notifyingHandler hands log records to another handler by a notifier. The client uses it without attributes and
 // groups of its own.
 type notifyingHandler struct {
 	slog.Handler
 	by *Notifier
 }
 
-// Enabled is of [slog.Handler]. The other handler is asked by the notifier.
+// Enabled is of [slog.Handler]. The notifier asks the other handler later.
 func (h notifyingHandler) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle is of [slog.Handler].
@@ -73,8 +73,8 @@ func (h notifyingHandler) Handle(ctx context.Context, r slog.Record) error {
 	return nil
 }
 
-// HookOrUndo calls a hook on the goroutine of a caller for whom something was just acquired. If the hook
-// panics, undo gives that back: a caller that recovers does not have it.
+// HookOrUndo calls a hook on the goroutine of a caller that has just acquired something. If the hook panics, undo
+// gives this acquisition back: a caller that recovers from the panic does not have it.
 func HookOrUndo(hook, undo func()) {
 	done := false
 	defer func() {

@@ -12,7 +12,7 @@ import (
 // Kind is documented by the root package, as are [Event], [Outage] and [Observer].
 type Kind string
 
-// Event is what a hook is told.
+// Event is what a hook gets.
 type Event struct {
 	Kind         Kind
 	Name, Prefix string
@@ -32,18 +32,18 @@ type Outage struct {
 	Err       error
 }
 
-// Observer is a set of hooks. A nil one is not called.
+// Observer is a set of hooks. The client does not call a nil hook.
 type Observer struct {
 	Waiting, Queued, Acquired, Failed, Released, Lost, Passed func(Event)
 	Subscribed                                                func()
 	Down, Up                                                  func(Outage)
 }
 
-// WantsWaits reports whether a hook is told which calls wait for others.
+// WantsWaits reports whether a hook wants to know which calls wait for others.
 func (o *Observer) WantsWaits() bool { return o.Waiting != nil || o.Acquired != nil || o.Failed != nil }
 
-// NewEvent returns an event of the primitive with that name, without what the hook adds. The caller of a hook
-// looks first whether there is one: then an event costs nothing without it.
+// NewEvent returns an event of the primitive with that name, without the fields of the particular hook. The caller
+// looks first whether the hook is set: so an event costs nothing without a hook.
 func (t *Target) NewEvent(ctx context.Context, name string) Event {
 	return Event{Kind: Kind(t.Keys.Family().String()), Name: name, Prefix: t.Client.Options.Prefix, Context: ctx}
 }
@@ -78,8 +78,8 @@ func (c *Client) up(outage retry.Outage) {
 	}
 }
 
-// NotConnected is called for each new reason why a dial failed before there was a connection. began is when the
-// dial began. The first call begins an outage. The client is not one of a cluster.
+// NotConnected takes each new reason why a dial failed before there was a connection. began is when the dial began.
+// The first call begins an outage. NotConnected is not for a client of a cluster.
 func (c *Client) NotConnected(err error, began time.Time) {
 	if h := c.health[0]; h.Because(err) {
 		c.Options.Logger.Warn("latchkey: still no connection, for another reason", "addresses", c.addresses(), "error", err)

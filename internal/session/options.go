@@ -10,29 +10,29 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// Options are what the options of the root package set, which documents them. [DefaultOptions] returns usable
-// ones; the zero value is invalid.
+// Options are the settings that the options of the root package change. The root package documents them.
+// [DefaultOptions] returns usable options; the zero value is invalid.
 type Options struct {
 	Prefix         string        // before each name
-	Lease          time.Duration // of what is not given another
+	Lease          time.Duration // where the user gives no other lease
 	CommandTimeout time.Duration // of one attempt
 	ReleaseTimeout time.Duration // of a release whose context has ended
 	MaxWaiters     int           // of one name
 	Lazy           bool          // Open does not wait for a connection
-	WithoutPubSub  bool          // nothing is subscribed to
-	Redisson       bool          // it takes turns with processes of Redisson
+	WithoutPubSub  bool          // the client subscribes to nothing
+	Redisson       bool          // the client takes turns with processes of Redisson
 	DeclaredKeys   bool          // the server refuses scripts with keys that their calls have not named
-	Replicas       int           // that must have a grant; 0: an acquire does not wait for replicas
-	ReplicaTimeout time.Duration // for them
-	Label          string        // for those who ask who holds; empty: the program's name
+	Replicas       int           // how many replicas must have a grant; 0: an acquire does not wait for replicas
+	ReplicaTimeout time.Duration // how long an acquire waits for the replicas
+	Label          string        // for users who ask which client holds; empty: the program's name
 	Untold         bool          // the client writes no record of itself
-	SlowWait       time.Duration // after which the logger is told of a wait; 0: it is not
-	SlowHold       time.Duration // the same of a hold
+	SlowWait       time.Duration // the client logs a wait that lasts this long; 0: never
+	SlowHold       time.Duration // the client logs a hold that lasts this long; 0: never
 	Logger         *slog.Logger  // not nil
 	Observer       Observer
 }
 
-// Setter is what the root package's options of a client are.
+// Setter is the interface of the root package's client options.
 type Setter interface{ SetClient(o *Options) }
 
 // Option is the usual Setter.
@@ -51,7 +51,7 @@ const (
 	MaxLease              = 24 * time.Hour
 )
 
-// DefaultOptions returns the options of a client that was given none.
+// DefaultOptions returns the options of a client whose user gave none.
 func DefaultOptions() Options {
 	return Options{
 		Lease:          DefaultLease,

@@ -8,17 +8,18 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// What follows is for package latchkeytest, which lets time pass on the server of a test, while none passes
-// for its clients: the ones that live keep what they hold, as they would in that time. Nothing else calls it.
+// The functions below are for package latchkeytest alone. This package lets time pass on the server of a test, while
+// no time passes for the clients of the test: clients that live keep what they hold, as they would in that time.
 
-// CatchUp does at once what the client does in the course of time: it renews all holds, reads the clock of
-// the server, and has all waiters ask. It returns when that was answered, or after the command timeout.
+// CatchUp does at once what the client does in the course of time: it renews all holds, reads the clock of the
+// server, and asks for all waiters. It returns when Redis has answered, or after the command timeout.
 func (c *Client) CatchUp() {
 	ctx, cancel := context.WithTimeout(c.Stopped, c.Options.CommandTimeout)
 	defer cancel()
 	sent := time.Now()
 	for c.Keeper.RenewAll(); !c.Keeper.RenewedSince(sent); c.Keeper.RenewAll() {
-		// RenewAll leaves out what is being renewed. That renewal may have been answered before CatchUp was called.
+		// RenewAll leaves out a hold whose renewal is under way. Redis may have answered that renewal before the call
+		// of CatchUp.
 		if retry.Sleep(ctx, time.Millisecond) != nil {
 			break
 		}
@@ -30,7 +31,7 @@ func (c *Client) CatchUp() {
 	c.recheckAll()
 }
 
-// Missed ends holds that could not be renewed for d: the ones that are trusted for no longer than that.
+// Missed acts as if the client could not renew for d: it ends all holds whose trust lasts no longer than d.
 func (c *Client) Missed(d time.Duration) {
 	c.Keeper.Jumped(d, time.Now(), func(*lease.Item) bool { return true })
 }

@@ -48,9 +48,9 @@ func (r recorded) Lines(now time.Time) (all []records.Telling) {
 
 func (r recorded) HoldsAtClose() bool { return !r.c.HeldAtClose.isEmpty() }
 
-// IsLock and ServerTime are of [records.Subject], as Name is.
+// IsLock, ServerTime and Name are of [records.Subject].
 
-// IsLock reports whether what has the name has an owner at a time, or readers.
+// IsLock reports whether the primitive with the name has an owner at a time, or readers.
 func (t *Target) IsLock() bool {
 	switch t.Keys.Family() {
 	case lua.Locks, lua.ReadWrite, lua.Leader:

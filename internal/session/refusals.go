@@ -9,33 +9,33 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// refusals are grants that no tenure can use. The client gives them back (rule 3 of docs/protocol.md). A
-// user who hears the messages of an inbox, and may publish, can replay such a grant, also under another
-// name. Three bounds limit what that costs. One script gives back many grants of one name. A grant that is
-// pending is not added again. After the first few scripts there is a pause before each. The zero value is
-// ready.
+// refusals are grants that no tenure can use. The client gives them back (rule 3 of docs/protocol.md). A user who
+// hears the messages of an inbox, and may publish, can replay a grant, also under another name. Three bounds limit
+// the cost of replays. One script gives back many grants of one name. The client does not add a grant that is
+// pending. After the first few scripts there is a pause before each script. The zero value is ready.
 type refusals struct {
 	mu      sync.Mutex
 	pending map[targetKey]map[uint64]struct{} // by name: the numbers of the tenures
 	order   []targetKey                       // of pending, oldest first
-	size    int                               // of pending, as weight counts it
-	full    bool                              // something was dropped since pending was empty
+	size    int                               // of pending, as weightOf counts it
+	full    bool                              // a grant was dropped since pending was empty
 	sending bool                              // sendRefusals runs
-	spent   time.Time                         // when the scripts so far would be over with a pause after each
+	spent   time.Time                         // when the scripts so far would be over, with a pause after each script
 }
 
 const (
-	// refusalPause is between two scripts that give grants back.
+	// refusalPause is the pause between two scripts that give grants back.
 	refusalPause = 10 * time.Millisecond
-	// refusalsAtOnce is how many are sent without a pause after none was for a while.
+	// refusalsAtOnce is how many scripts the client sends without a pause after it has sent none for a while.
 	refusalsAtOnce = 10
-	// maxRefusals is how many bytes may be pending. What is more is dropped: it was replayed, or its lease runs
-	// out before its turn would come.
+	// maxRefusals is how many bytes may be pending. The client drops further grants: a dropped grant was replayed, or
+	// its lease runs out before its turn would come.
 	maxRefusals = 1 << 20
 )
 
-// RefuseGrant has the client release what was granted to a tenure that is over: a late copy of its acquire
-// had queued it again. It does not block. An error is logged; then the lease runs out.
+// RefuseGrant makes the client release what Redis granted to a tenure that is over: a late copy of an acquire had
+// queued this tenure again. RefuseGrant does not block. If the release fails, the client logs the error, and the
+// lease runs out.
 func (c *Client) RefuseGrant(m lua.Message) {
 	r := &c.refusals
 	r.mu.Lock()
@@ -53,7 +53,7 @@ func (c *Client) RefuseGrant(m lua.Message) {
 	}
 }
 
-// add reports whether there is room for it. The caller holds the mutex.
+// add makes a grant pending, and reports whether there was room for it. The caller holds the mutex.
 func (r *refusals) add(name targetKey, number uint64) bool {
 	numbers, known := r.pending[name]
 	if _, again := numbers[number]; again {
@@ -79,11 +79,11 @@ func (r *refusals) add(name targetKey, number uint64) bool {
 	return true
 }
 
-// weightOf is about how many bytes a name and so many tenures of it take.
+// weightOf returns about how many bytes a name and so many of its tenures take.
 func weightOf(name targetKey, tenures int) int { return 256 + len(name.key) + 16*tenures }
 
-// next takes what one script gives back; or returns how long to pause before that; or neither, when there is
-// nothing. Then the next grant begins to send again.
+// next takes what one script gives back, or returns how long to pause before that script. If nothing is pending, it
+// returns neither, and the next grant starts sendRefusals again.
 func (r *refusals) next() (name targetKey, numbers []uint64, pause time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,8 +117,8 @@ func (r *refusals) next() (name targetKey, numbers []uint64, pause time.Duration
 	return name, numbers, 0
 }
 
-// sendRefusals sends what is pending, and ends once it is answered. No script waits for the answer to
-// another: part of a cluster may be away.
+// sendRefusals gives back all pending grants, and ends once Redis has answered all scripts. No script waits for the
+// answer to another script, because part of a cluster may be away.
 func (c *Client) sendRefusals() {
 	var sent sync.WaitGroup
 	defer sent.Wait()
@@ -137,7 +137,7 @@ func (c *Client) sendRefusals() {
 	}
 }
 
-// giveBack releases what was granted to tenures of one name.
+// giveBack releases what Redis granted to tenures of one name.
 func (c *Client) giveBack(name targetKey, numbers []uint64) {
 	keys, err := lua.NewKeys(name.family, name.key, c.Sharded)
 	if err == nil {

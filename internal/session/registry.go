@@ -13,14 +13,14 @@ import (
 // registry is what the client knows of its tenures. The zero value is ready.
 type registry struct {
 	mu      sync.Mutex
-	tenures map[uint64]Tenure // all that Redis may know of: waiters, holds, and what is leaving
-	waiters retry.Tally       // of tenures that are not held, and of others that wait
-	holds   retry.Tally       // of tenures that are
-	begins  bool              // the next one begins [Client.Records]
+	tenures map[uint64]Tenure // all that Redis may know of: waiting, held and leaving tenures
+	waiters retry.Tally       // tenures that are not held, and other waits
+	holds   retry.Tally       // tenures that are held
+	begins  bool              // the next tenure begins [Client.Records]
 }
 
-// Register makes a tenure known by its number, and counts it as one that waits. Once the client is closing it
-// does nothing, and returns false.
+// Register makes a tenure known by its number, and counts it as a waiter. Once the client is closing, Register does
+// nothing, and returns false.
 func (c *Client) Register(n uint64, t Tenure) bool {
 	registered, begins := c.registry.add(n, t, c.Closing)
 	if begins {
@@ -29,7 +29,8 @@ func (c *Client) Register(n uint64, t Tenure) bool {
 	return registered
 }
 
-// add is Register. begins says that the client's record must be looked at from now on.
+// add does the work of [Client.Register]. begins says that the caller must look after the client's record from now
+// on.
 func (r *registry) add(n uint64, t Tenure, closing context.Context) (registered, begins bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,8 +46,8 @@ func (r *registry) add(n uint64, t Tenure, closing context.Context) (registered,
 	return true, begins
 }
 
-// Forget ends what Register began: it removes the tenure and counts it no longer. It returns the tenure, or
-// nil when there is none with that number.
+// Forget ends what Register began: it removes the tenure, and counts it no longer. It returns the tenure, or nil if
+// no tenure has that number.
 func (c *Client) Forget(n uint64) Tenure {
 	r := &c.registry
 	r.mu.Lock()
@@ -59,7 +60,7 @@ func (c *Client) Forget(n uint64) Tenure {
 	return t
 }
 
-// Drop removes a tenure that is not counted any more.
+// Drop removes a tenure that the client does not count any more.
 func (c *Client) Drop(n uint64) {
 	c.registry.mu.Lock()
 	defer c.registry.mu.Unlock()
@@ -75,28 +76,28 @@ func (c *Client) Count(waiters, holds int) {
 	r.holds.Add(holds)
 }
 
-// Tenure returns the one with that number; nil when there is none.
+// Tenure returns the tenure with that number, or nil.
 func (c *Client) Tenure(n uint64) Tenure {
 	c.registry.mu.Lock()
 	defer c.registry.mu.Unlock()
 	return c.registry.tenures[n]
 }
 
-// tenures returns all.
 func (c *Client) tenures() []Tenure {
 	c.registry.mu.Lock()
 	defer c.registry.mu.Unlock()
 	return slices.Collect(maps.Values(c.registry.tenures))
 }
 
-// recorded returns all, for the client's records.
+// recorded returns all tenures, for the client's records.
 func (r *registry) recorded() []records.Tenure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.list()
 }
 
-// recordedOrBegin returns them as well. When there are none, the next tenure that is registered begins the records again.
+// recordedOrBegin returns all tenures as well. If the registry is empty, the next tenure that registers begins the
+// records again.
 func (r *registry) recordedOrBegin() []records.Tenure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +105,7 @@ func (r *registry) recordedOrBegin() []records.Tenure {
 	return r.list()
 }
 
-// list is called with the mutex.
+// list returns all tenures. The caller holds the mutex.
 func (r *registry) list() []records.Tenure {
 	all := make([]records.Tenure, 0, len(r.tenures))
 	for n, t := range r.tenures {
@@ -113,7 +114,7 @@ func (r *registry) list() []records.Tenure {
 	return all
 }
 
-// waitForNone waits until one of the registry's tallies is 0. It returns the cause when ctx ends before.
+// waitForNone waits until t, a tally of the registry, is 0. It returns the cause if ctx ends first.
 func (c *Client) waitForNone(ctx context.Context, t *retry.Tally) error {
 	c.registry.mu.Lock()
 	none := t.None()

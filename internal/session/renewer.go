@@ -10,10 +10,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// maxScriptWeight is how many entries one script changes at most: other clients wait for it.
+// maxScriptWeight is how many entries one script changes at most: other clients wait while a script runs.
 const maxScriptWeight = 1000
 
-// renewer renews what the lease keeper keeps.
+// renewer renews the leases that the keeper keeps.
 type renewer struct{ client *Client }
 
 var _ lease.Renewer = renewer{}
@@ -23,7 +23,7 @@ func (r renewer) Go(f func()) { r.client.Go(f) }
 func (r renewer) Slot(i *lease.Item) uint16 { return tenureOf(i).Batch() }
 
 func (r renewer) Renew(ctx context.Context, items []*lease.Item, leases []time.Duration) ([]bool, bool, error) {
-	target := tenureOf(items[0]).Target() // of all: they are in one slot
+	target := tenureOf(items[0]).Target() // of all items: they are in one slot
 	held, sent, err := r.send(context.WithoutCancel(ctx), items, leases)
 	if err == nil {
 		target.Health().Succeeded()
@@ -33,7 +33,7 @@ func (r renewer) Renew(ctx context.Context, items []*lease.Item, leases []time.D
 		return nil, true, lease.ErrApart
 	}
 	passing := lua.Passing(err)
-	if passing { // that Redis is away is said once
+	if passing { // no warning: the client warns once that Redis is away
 		target.Failed(err, sent)
 		r.client.Options.Logger.Info("latchkey: renewal failed", "holds", len(items), "error", err)
 	} else {
@@ -64,7 +64,7 @@ func (r renewer) send(ctx context.Context, items []*lease.Item, leases []time.Du
 	return held, sent, nil
 }
 
-// endOfScript returns how far a script reaches that begins with items[begin]: to at least one item.
+// endOfScript returns the end of the script that begins with items[begin]. A script has at least one item.
 func endOfScript(items []*lease.Item, begin int) int {
 	end := begin
 	for weight := 0; end < len(items) && (end == begin || weight < maxScriptWeight); end++ {
@@ -73,8 +73,8 @@ func endOfScript(items []*lease.Item, begin int) int {
 	return end
 }
 
-// recordClocks takes a reading of the clock for each of these. In a cluster each name has a clock of its own.
-// One that heard nothing of a jump would take it later for one after this renewal.
+// recordClocks records a reading for the clock of each item. In a cluster each name has a clock of its own. If a
+// clock did not hear of a jump now, it would later take this jump for a jump after the renewal.
 func (r renewer) recordClocks(items []*lease.Item, reading int64, sent time.Time) {
 	var last *clock.Clock
 	for _, i := range items {

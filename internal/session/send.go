@@ -13,10 +13,11 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// RetryUntilAnswered sends a command until Redis answers, with success or for good. Between two attempts it
-// waits for up, as for [Target.Up]. answered is false when ctx ended before, or up gave up, or the client
-// stopped: then err says why, and is ErrInterrupted when nothing is wrong with Redis. *unanswered is set to
-// true when an attempt may have run, or may still run, although it got no answer.
+// RetryUntilAnswered sends a command until Redis answers: with success, or with an error that a repetition would not
+// change. Between two attempts RetryUntilAnswered waits for up, as for [Target.Up]. If ctx ends before the answer, or
+// up gives up, or the client stops, answered is false, and err says why: err is ErrInterrupted if nothing is wrong
+// with Redis. If an attempt got no answer, but may have run or may still run, RetryUntilAnswered sets *unanswered to
+// true.
 func (t *Target) RetryUntilAnswered(
 	ctx context.Context, up func(context.Context) error, unanswered *bool, send func(context.Context) error,
 ) (answered bool, err error) {
@@ -43,8 +44,8 @@ func (t *Target) RetryUntilAnswered(
 	}
 }
 
-// Interruption is the error of an attempt that ended with ctx, or with the client. Redis is not to blame for
-// that, unless it had been silent for long, or said something else.
+// Interruption returns the error of an attempt that ended with ctx, or with the client. The error does not blame
+// Redis for this end, unless Redis had been silent for long, or err says something else.
 func Interruption(ctx context.Context, err error, sent time.Time) error {
 	ours := errors.Is(err, fail.ErrInterrupted) || errors.Is(err, lua.ErrUnsent)
 	if !ours && (ctx.Err() == nil || !errors.Is(err, ctx.Err()) && !errors.Is(err, context.Cause(ctx))) {
@@ -62,10 +63,10 @@ func (c *Client) NewID() string { return c.IDs.ID(c.IDs.Next()) }
 // RecordTTL is how long Redis keeps the record of a command that takes effect once (rule 15).
 const RecordTTL = 10 * time.Minute
 
-// UpWhileRecorded returns a function that waits as [Target.Up] does, for as long as a command may be repeated.
-// Redis keeps the records of commands for a limited time, and a repetition after it could take effect twice. So
-// the function ends its wait a minute before. It reads both clocks, and the later one counts: the monotonic clock
-// stands still while a machine is suspended, and the wall clock may be set.
+// UpWhileRecorded returns a function that waits as [Target.Up] does, for as long as the client may repeat a command.
+// Redis keeps the records of commands for a limited time, and a repetition after that time could take effect twice.
+// So the function ends its wait a minute earlier. It reads two clocks, and the later clock counts: the monotonic
+// clock stands still while a machine is suspended, and the wall clock may be set.
 func (t *Target) UpWhileRecorded() func(context.Context) error {
 	until := time.Now().Add(RecordTTL - time.Minute)
 	return func(ctx context.Context) error {
@@ -81,9 +82,9 @@ func (t *Target) UpWhileRecorded() func(context.Context) error {
 	}
 }
 
-// Send sends a command that takes effect once, until it is answered or ctx ends. When open has ended it sends
-// nothing, and the error is ErrClosed. stray reports whether a copy of it may still run. The error is wrapped
-// with name.
+// Send sends a command that takes effect once, until Redis answers or ctx ends. If open has ended, Send sends
+// nothing, and the error is ErrClosed. stray reports whether a copy of the command may still run. Send wraps the
+// error with name.
 func (t *Target) Send(
 	ctx, open context.Context, name string, send func(context.Context) error,
 ) (stray bool, err error) {
@@ -104,8 +105,8 @@ func (t *Target) Send(
 	}
 }
 
-// Unanswered says all that is known of a command that was given up: whose end it was, whether it may
-// have run, and what is wrong with Redis.
+// Unanswered returns an error that says all about a command which the client gave up: whether ctx or the client
+// ended, whether the command may have run, and what is wrong with Redis.
 func (t *Target) Unanswered(ctx context.Context, stray bool, err error) error {
 	stopped := t.Client.Stopped.Err() != nil
 	var why []error
@@ -124,10 +125,11 @@ func (t *Target) Unanswered(ctx context.Context, stray bool, err error) error {
 	return fail.Join(why...)
 }
 
-// FinishInBackground calls send, for something that must be sent, and waits for it until ctx ends; for the
-// release timeout if ctx has ended already. If it is not over then, it goes on in the background, and the
-// error matches ErrUnknownOutcome. send reports whether it is over, with success or for good. It is called at
-// most twice, one call after the other.
+// FinishInBackground calls send, for a command that the client must send. It waits for send until ctx ends; if ctx
+// has ended already, for the release timeout. If the command is not over then, FinishInBackground goes on in the
+// background, and the error matches ErrUnknownOutcome. send reports whether the command is over: with success, or
+// with an error that a repetition would not change. FinishInBackground calls send at most twice, one call after the
+// other.
 func (t *Target) FinishInBackground(ctx context.Context, send func(context.Context) (over bool, err error)) error {
 	waits := ctx
 	if ctx.Err() != nil {
@@ -139,7 +141,7 @@ func (t *Target) FinishInBackground(ctx context.Context, send func(context.Conte
 	if over || ctx.Done() == nil {
 		return err
 	}
-	t.Client.Go(func() { // the observer hears of its success
+	t.Client.Go(func() { // send tells the observer of a success
 		if _, err := send(context.Background()); err != nil {
 			t.failedInBackground(ctx, err)
 		}
@@ -147,7 +149,7 @@ func (t *Target) FinishInBackground(ctx context.Context, send func(context.Conte
 	return fmt.Errorf("%w: it goes on in the background: %w", fail.ErrUnknownOutcome, fail.ContextError(ctx))
 }
 
-// failedInBackground logs what could not be given back, and tells the observer: no caller waits for the
+// failedInBackground logs the error of a command in the background, and tells the observer: no caller waits for this
 // error.
 func (t *Target) failedInBackground(ctx context.Context, err error) {
 	name := strings.TrimPrefix(t.Name(), t.Client.Options.Prefix)
@@ -159,8 +161,8 @@ func (t *Target) failedInBackground(ctx context.Context, err error) {
 	}
 }
 
-// ReadError is the error of a question that was asked once, at that moment, and failed with err. It is
-// wrapped with name.
+// ReadError returns the error of a question that the client asked once, at sent, and that failed with err. It wraps
+// the error with name.
 func (t *Target) ReadError(ctx context.Context, sent time.Time, name string, err error) error {
 	if ctx.Err() == nil {
 		return fail.Wrap(name, fail.WithSentinel(t.Explain(ctx, err)))
@@ -176,8 +178,8 @@ func (t *Target) ReadError(ctx context.Context, sent time.Time, name string, err
 	return fail.Wrap(name, err)
 }
 
-// Explain adds to the error of foreign data which key has it, and what it holds instead of what. It asks
-// Redis for that. Other errors it returns as they are.
+// Explain adds to the error of foreign data which key has that data, which type the key has, and which type it should
+// have. It asks Redis for the types. Explain returns other errors as they are.
 func (t *Target) Explain(ctx context.Context, err error) error {
 	if lua.Classify(err) != lua.WrongType {
 		return err
@@ -187,8 +189,8 @@ func (t *Target) Explain(ctx context.Context, err error) error {
 	return t.Client.Conn.Foreign(WithoutDeadline(ctx), t.Keys, err)
 }
 
-// Away returns why Redis is away, as far as commands have told, or the channel on which a caller waits; nil
-// while it is not. The channel may be nil.
+// Away returns why Redis is away, as commands have told, or waitsOn, the channel on which a caller waits. It returns
+// nil while Redis is not away. waitsOn may be nil.
 func (t *Target) Away(waitsOn *hub.Channel) error {
 	away := t.Health().Away()
 	if away == nil && waitsOn != nil {
@@ -197,8 +199,8 @@ func (t *Target) Away(waitsOn *hub.Channel) error {
 	return away
 }
 
-// KnownOutage is the error of an attempt that does not wait, when Redis has been away for as long as such an
-// attempt takes: another one would learn nothing. It is nil otherwise. It is not wrapped.
+// KnownOutage returns the error of an attempt that does not wait, if Redis has been away for as long as an attempt
+// takes: another attempt would learn nothing. Otherwise it returns nil. It does not wrap the error.
 func (t *Target) KnownOutage() error {
 	if away := t.Health().AwayFor(t.Client.Options.CommandTimeout); away != nil {
 		return fail.Unavailable(away)

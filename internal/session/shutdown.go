@@ -15,7 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// Shutdown is documented by the root package. One whose context has ended is Close.
+// Shutdown is documented by the root package. If ctx has ended, Shutdown is Close.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return c.shutDown(context.WithoutCancel(ctx), ctx)
@@ -23,13 +23,13 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	return c.shutDown(ctx, ctx)
 }
 
-// shutDown ends the client. It waits for the queues to be left until leaving ends, or for the release
-// timeout. It waits for what is held until patient ends. The first call does it. Each later call waits for
-// that, and cuts it short when its own patience ends.
+// shutDown ends the client. It waits until the waiters have left the queues: until leaving ends, or for the release
+// timeout. It waits until the holds have ended: until patient ends. The first call does this. Each later call waits
+// for the first call, and cuts the first call's wait for the holds short when its own patient ends.
 func (c *Client) shutDown(leaving, patient context.Context) (err error) {
 	defer context.AfterFunc(patient, c.endShutdownWait)()
 	if !c.isShutDown.CompareAndSwap(false, true) {
-		<-c.shutDownOver // and not a mutex: while a goroutine waits for one, no time passes in a bubble of synctest
+		<-c.shutDownOver // no mutex: while a goroutine waits for a mutex, no time passes in a bubble of synctest
 		return nil
 	}
 	defer close(c.shutDownOver)
@@ -45,8 +45,8 @@ func (c *Client) shutDown(leaving, patient context.Context) (err error) {
 	return err
 }
 
-// leave ends all waits and memberships, and waits until they have left Redis, for the release timeout at
-// most. Entries that stay are dropped by the next grant, because the inbox goes with the client.
+// leave ends all waits and memberships, and waits until they have left Redis, for the release timeout at most. The
+// next grant drops entries that stay, because the inbox goes with the client.
 func (c *Client) leave(ctx context.Context) {
 	for _, t := range c.tenures() {
 		t.Interrupt()
@@ -61,23 +61,24 @@ func (c *Client) leave(ctx context.Context) {
 	left.Wait()
 }
 
-// CloseGrace is how long the releases that have begun, and the end of the subscriptions, are waited for, then
-// the last goroutines of a client, and these once more after their connections were closed.
+// CloseGrace is how long a closing client waits, each time, for three things: first the releases that have begun, and
+// the end of the subscriptions; then its last goroutines; then these goroutines once more, after it has closed their
+// connections.
 const CloseGrace = 250 * time.Millisecond
 
-// finish ends the client. It takes less than a second, also when Redis is silent. A tenure that is still
-// held is lost with ErrClosed, and is not released: the code that it guards may still run. Its lease stays
-// in Redis until the caller unlocks it, or until it runs out.
+// finish ends the client. It takes less than a second, also if Redis is silent. A tenure that is still held is lost
+// with ErrClosed. finish does not release this tenure, because the code that the tenure guards may still run. The
+// lease stays in Redis until the caller unlocks, or until the lease runs out.
 func (c *Client) finish() {
 	c.loseAll()
-	unsubscribed := make(chan struct{}) // closed once nothing can be granted to us any more
+	unsubscribed := make(chan struct{}) // closed once Redis can grant nothing to this client any more
 	go func() {
 		c.Hub.Close()
 		close(unsubscribed)
 	}()
 	grace, cancel := context.WithTimeout(context.Background(), CloseGrace)
 	defer cancel()
-	_ = c.waitForNone(grace, &c.registry.holds) // the holds that are left are being released: let that be sent
+	_ = c.waitForNone(grace, &c.registry.holds) // the last holds are being released: let the client send the releases
 	_ = retry.Await(grace, unsubscribed)
 	c.Records.End(grace)
 	c.stop()
@@ -94,23 +95,24 @@ func (c *Client) finish() {
 		for _, owned := range c.connections {
 			owned.Cut()
 		}
-		// The caller's connections are not ours to close. What waits for them ends when rueidis gives them up.
+		// The connections of the user's rueidis client are not ours to close. A goroutine that waits for them ends
+		// when rueidis gives them up.
 		ClosedWithin(idle, CloseGrace)
 	}
 	c.HeldAtClose.closeAfter(c.closeOwned)
 }
 
-// loseAll ends what is still held.
+// loseAll ends all tenures that are still held.
 func (c *Client) loseAll() {
 	for _, t := range c.tenures() {
 		c.HeldAtClose.add(t)
-		if !c.Keeper.Lose(t.Item(), fail.ErrClosed) { // it is being released, or was lost
+		if !c.Keeper.Lose(t.Item(), fail.ErrClosed) { // the tenure is being released, or was lost
 			c.HeldAtClose.Remove(t)
 		}
 	}
 }
 
-// ClosedWithin waits for a channel to be closed, for d at most, and reports whether it was.
+// ClosedWithin waits until done is closed, for d at most, and reports whether done was closed.
 func ClosedWithin(done <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -127,7 +129,7 @@ const mostNamed = 10
 
 var errCutShort = errors.New("another call of Shutdown or Close ended the wait")
 
-// stillHeld is the error of a Shutdown that ended before everything was unlocked. It names what is held.
+// stillHeld returns the error of a Shutdown that ended before everything was unlocked. The error names what is held.
 func (c *Client) stillHeld(ctx context.Context) error {
 	why := errCutShort
 	if ctx.Err() != nil {
@@ -135,7 +137,7 @@ func (c *Client) stillHeld(ctx context.Context) error {
 	}
 	names := c.heldNames()
 	if len(names) == 0 {
-		return fail.Wrap("", fmt.Errorf("locks are still held: %w", why)) // the last one was unlocked just now
+		return fail.Wrap("", fmt.Errorf("locks are still held: %w", why)) // the last hold was unlocked just now
 	}
 	return fail.Wrap("", fmt.Errorf("locks are still held: %s: %w", list(names), why))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/identity"
 )
 
-// Slow has the logger told of a wait or a hold that lasts for too long. Nil does not.
+// Slow logs a wait or a hold that lasts for too long. A nil Slow logs nothing.
 type Slow struct {
 	client *Client
 	date   *Date
@@ -18,15 +18,15 @@ type Slow struct {
 	began  time.Time
 }
 
-// SlowWait is for the wait of the calling goroutine, which begins now: nil without WithSlow. tell returns
-// what else is known of it, in pairs for the logger.
+// SlowWait watches the wait of the calling goroutine, which begins now. Without WithSlow it returns nil. tell returns
+// what else the client knows of the wait, in pairs for the logger.
 func (c *Client) SlowWait(name string, tell func(context.Context) []any) *Slow {
 	return c.slow(c.Options.SlowWait, name, func(ctx context.Context, lasts time.Duration, about []any) {
 		c.Options.Logger.Warn("latchkey: slow wait", append(append(about, "waited", lasts), tell(ctx)...)...)
 	})
 }
 
-// SlowHold is for a hold that the calling goroutine gets now.
+// SlowHold watches a hold that the calling goroutine gets now.
 func (c *Client) SlowHold(name string, tell func(context.Context) []any) *Slow {
 	return c.slow(c.Options.SlowHold, name, func(ctx context.Context, lasts time.Duration, about []any) {
 		c.Options.Logger.Warn("latchkey: slow hold", append(append(about, "held", lasts), tell(ctx)...)...)
@@ -48,14 +48,14 @@ func (c *Client) slow(limit time.Duration, name string, log func(ctx context.Con
 	return s
 }
 
-// End says that it is over.
+// End says that the wait or hold is over.
 func (s *Slow) End() {
 	if s != nil {
 		s.date.Stop()
 	}
 }
 
-// Holder is what a logger is told of who has something, in pairs.
+// Holder returns what a logger gets about a holder, in pairs.
 func Holder(who identity.Party) (about []any) {
 	for _, word := range []struct{ key, value string }{
 		{"holder", who.Label}, {"host", who.Host}, {"pid", strconv.Itoa(who.PID)}, {"client", who.Client}, {"note", who.Note},
@@ -70,7 +70,7 @@ func Holder(who identity.Party) (about []any) {
 	return about
 }
 
-// caller is the place in the source from which the library was called: <file>:<line>.
+// caller returns the place in the source from which the user called the library: <file>:<line>.
 func caller() string {
 	var counters [32]uintptr
 	frames := runtime.CallersFrames(counters[:runtime.Callers(3, counters[:])])

@@ -11,7 +11,7 @@ type sparing struct {
 	mu      sync.Mutex
 	waiting []waitingFunc // oldest first
 	workers int
-	grown   time.Time // when a worker was added to the few
+	grown   time.Time // when the last worker beyond fewWorkers was added
 }
 
 type waitingFunc struct {
@@ -20,18 +20,18 @@ type waitingFunc struct {
 }
 
 const (
-	// fewWorkers is how many goroutines run them.
+	// fewWorkers is how many goroutines run the functions.
 	fewWorkers = 16
-	// workerPatience is how long the oldest waits before there is one goroutine more: a server that is far away
-	// takes more of them at a time.
+	// workerPatience is how long the oldest function waits before one more goroutine comes: if the server is far
+	// away, more functions must run at a time.
 	workerPatience = time.Second
-	// workerPause is between two such additions.
+	// workerPause is the pause between two of these additions.
 	workerPause = 250 * time.Millisecond
 )
 
-// GoSparingly runs f as [Client.Go] does, and soon: many names for which something is due at the same time
-// share a few goroutines, also while the server does not answer. In a cluster each has its own: one part of
-// it may be away, and must not hold up what concerns the others.
+// GoSparingly runs f as [Client.Go] does, and soon. If something is due for many names at the same time, these names
+// share a few goroutines, also while the server does not answer. In a cluster each function has its own goroutine:
+// one part of the cluster may be away, and must not hold up the functions of other parts.
 func (c *Client) GoSparingly(f func()) {
 	if c.Sharded {
 		c.Go(f)
@@ -47,7 +47,7 @@ func (c *Client) GoSparingly(f func()) {
 	}
 }
 
-// lacksWorker reports whether there should be one goroutine more. The caller holds the mutex.
+// lacksWorker reports whether one more goroutine should run functions. The caller holds the mutex.
 func (s *sparing) lacksWorker() bool {
 	if s.workers < fewWorkers {
 		return true
@@ -59,7 +59,7 @@ func (s *sparing) lacksWorker() bool {
 	return true
 }
 
-// work runs what waits, until there is nothing.
+// work runs the functions that wait, until none is left.
 func (s *sparing) work() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// Target is one name of one family on one client: where commands are sent to. What an engine has for a name
-// embeds it. [GetOrCreate] makes it. Its methods are safe for concurrent use.
+// Target is one name of one family on one client: commands go to a target. An engine's object for a name embeds the
+// target, and [GetOrCreate] makes this object. Methods are safe for concurrent use.
 type Target struct {
 	// Client sends the commands.
 	Client *Client
@@ -27,25 +27,26 @@ type Target struct {
 	Floor *atomic.Int64
 
 	slot   uint16
-	hinted *time.Time // when its tokens last had the clock read; guarded by the clock's mutex
+	hinted *time.Time // when the name's tokens last made the client read the clock; the clock's mutex guards it
 }
 
-// targetKey is what a target is found by. The families of one name exclude each other in Redis, not here.
+// targetKey is the key by which the client finds a target. The families of one name exclude each other in Redis, but
+// not here.
 type targetKey struct {
 	family lua.Family
 	key    string
 }
 
-// entry is what is in use of a name and family.
+// entry is what the client has in use for a name and family.
 type entry struct {
-	value func() any    // what embeds the target; nil once that is collected
+	value func() any    // returns the object that embeds the target; nil once that is collected
 	floor *atomic.Int64 // the target's
 }
 
-// GetOrCreate returns what the client has for a name of a family. If there is nothing, build makes it of a
-// target, under the client's mutex: it must not call the client. The result lives for as long as a primitive,
-// a waiter or a hold refers to it. All calls with one family must have the same T. The error matches
-// ErrInvalid, and is not wrapped.
+// GetOrCreate returns the object that the client has for a name of a family. If the client has none, build makes the
+// object of a target. build runs under the client's mutex, so it must not call the client. The object lives for as
+// long as a primitive, a waiter or a hold refers to it. All calls with one family must have the same T. The error
+// matches ErrInvalid, and is not wrapped.
 func GetOrCreate[T any](c *Client, family lua.Family, name string, build func(Target) *T) (*T, error) {
 	key := targetKey{family, c.Options.Prefix + name}
 	c.mu.Lock()
@@ -78,8 +79,8 @@ func (c *Client) At(keys *lua.Keys) *Target {
 	}
 }
 
-// newTarget is called with the mutex. floor is the floor of a target that is gone but not cleaned up yet; nil:
-// there is none.
+// newTarget makes a target. The caller holds the mutex. floor is the floor of a target that is gone but not cleaned
+// up yet, or nil.
 func (c *Client) newTarget(key targetKey, keys *lua.Keys, floor *atomic.Int64) Target {
 	if floor == nil {
 		floor = new(atomic.Int64)
@@ -87,12 +88,12 @@ func (c *Client) newTarget(key targetKey, keys *lua.Keys, floor *atomic.Int64) T
 	}
 	t := Target{Client: c, Keys: keys, slot: c.Conn.Slot(keys), ServerClock: &c.clock, Floor: floor, hinted: new(time.Time)}
 	if c.Sharded {
-		t.ServerClock = &clock.Clock{} // each node has its own
+		t.ServerClock = &clock.Clock{} // each node has its own clock
 	}
 	return t
 }
 
-// weakly returns a function that returns x until it is collected, and nil after that.
+// weakly returns a function that returns x until x is collected, and nil after that.
 func weakly[T any](x *T) func() any {
 	pointer := weak.Make(x)
 	return func() any {
@@ -103,14 +104,15 @@ func weakly[T any](x *T) func() any {
 	}
 }
 
-// collection is what a client has to forget. It does not keep the client: what has the target may refer to
-// it, and be all that does.
+// collection is what a client has to forget. It does not keep the client alive: perhaps only the object that embeds
+// the target still refers to the client.
 type collection struct {
 	client weak.Pointer[Client]
 	key    targetKey
 }
 
-// collected runs when nothing refers any more to what was found by a key. Something else may be there by now.
+// collected runs when nothing refers any more to the object that a key led to. The key may lead to another object by
+// now.
 func collected(of collection) {
 	c, key := of.client.Value(), of.key
 	if c == nil {
@@ -137,21 +139,21 @@ func inUse[T any](c *Client) []T {
 	return all
 }
 
-// Name returns the name with the client's key prefix: the key that is named by it.
+// Name returns the name with the client's key prefix: a key in Redis.
 func (t *Target) Name() string { return t.Keys.Name() }
 
 // Health returns the health of the part of the cluster that has the name; without a cluster, of the
 // server.
 func (t *Target) Health() *retry.Health { return t.Client.health[t.slot%healthParts] }
 
-// Failed reports a command that got no answer, or was refused for now, and when it was sent. Probes follow
-// until Redis answers.
+// Failed takes the error of a command that got no answer, or that Redis refused for now, and when the client sent the
+// command. Probes follow until Redis answers.
 func (t *Target) Failed(err error, sent time.Time) {
 	t.Health().Failed(err, sent, t.Client.briefly(func(ctx context.Context) error { return t.Client.Conn.Probe(ctx, t.Keys) }))
 }
 
-// briefly is a probe that is given up after the command timeout. One that the user may not send was answered:
-// the commands that wait are told why.
+// briefly returns a probe that the client gives up after the command timeout. If the user may not send the probe,
+// Redis has answered: the commands that wait then learn why.
 func (c *Client) briefly(probe func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, c.Options.CommandTimeout)

@@ -7,19 +7,19 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// unreadable is about messages that this version cannot read. A later version may have written them, or any
-// other program. So each is a hint that something may have changed. All waiters ask again, one after the
-// other, at a pace that costs Redis little however many such messages come. The zero value is ready.
+// unreadable is about messages that this version cannot read. A later version may have written them, or any other
+// program. So each message is a hint that something may have changed. All waiters ask again, one after the other, at
+// a pace that costs Redis little, however many of these messages come.
 type unreadable struct {
 	mu     sync.Mutex
 	asking bool // a round of questions is under way
-	again  bool // such a message has come since it began
+	again  bool // another unreadable message has come since the round began
 }
 
-// questionPause is between two questions. Waiters ask every two seconds in any case.
+// questionPause is the pause between two questions. Waiters ask every two seconds in any case.
 const questionPause = 10 * time.Millisecond
 
-// deliverUnreadable takes such a message. It does not block.
+// deliverUnreadable takes a message that this version cannot read. It does not block.
 func (c *Client) deliverUnreadable() {
 	u := &c.unreadable
 	u.mu.Lock()
@@ -32,7 +32,7 @@ func (c *Client) deliverUnreadable() {
 	c.Go(c.askAround)
 }
 
-// askAround asks for every waiter, and once more if another such message has come.
+// askAround asks for every waiter, and once more if another unreadable message has come.
 func (c *Client) askAround() {
 	u := &c.unreadable
 	for more := true; more; {

@@ -8,7 +8,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// ask sends an acquire for w, which was counted, and another while the answer asks for one.
+// ask sends the acquire of w that the caller has counted. If the answer calls for another acquire, ask sends that
+// acquire too.
 func (q *Waiters) ask(ctx context.Context, w *Waiter, mode lua.Mode) {
 	for {
 		a := q.question(ctx, w, mode)
@@ -16,7 +17,7 @@ func (q *Waiters) ask(ctx context.Context, w *Waiter, mode lua.Mode) {
 		if !q.answered(ctx, w, a, reply, err) {
 			return
 		}
-		if mode != lua.Try { // who only tries is not queued by the second question either
+		if mode != lua.Try { // an attempt must not queue with its second question either
 			mode = lua.Again
 		}
 	}
@@ -36,7 +37,8 @@ func (q *Waiters) question(ctx context.Context, w *Waiter, mode lua.Mode) questi
 	return a
 }
 
-// answered takes the answer to an acquire, a reply or an error. It reports whether another must be sent.
+// answered takes the answer to an acquire: a reply or an error. It reports whether the caller must send another
+// acquire.
 func (q *Waiters) answered(ctx context.Context, w *Waiter, a question, reply lua.Acquired, err error) bool {
 	ended := err != nil && ctx.Err() != nil
 	q.mu.Lock()
@@ -50,11 +52,11 @@ func (q *Waiters) answered(ctx context.Context, w *Waiter, a question, reply lua
 			return true
 		}
 	case w.hasGrant() && err == nil && w.contradictedBy(reply):
-		w.copies.late, w.copies.endless = stray, true // the reply may say that it is queued
+		w.copies.late, w.copies.endless = stray, true // the reply may say that w is queued
 		q.server.Revoked(w, max(reply.Token, w.Grant.Token))
 	}
 	if !w.waits() && q.queued.Len() > 0 {
-		q.arm(0) // w knew when the lease ends, and waits no more: the oldest waiter asks now
+		q.arm(0) // w knew when the holder's lease ends, but waits no more: the oldest waiter asks now
 	}
 	if w.unanswered.Add(-1); w.unanswered.N() == 0 {
 		q.lastAnswered(w)
@@ -62,23 +64,23 @@ func (q *Waiters) answered(ctx context.Context, w *Waiter, a question, reply lua
 	return false
 }
 
-// lastAnswered does what had to wait until no acquire of w was unanswered.
+// lastAnswered runs once no acquire of w is unanswered. If w is leaving, its cancel begins now.
 func (q *Waiters) lastAnswered(w *Waiter) {
 	if w.state == Leaving {
-		// Rule 2: what the acquires took or queued is not wanted. Only now it is certain that the cancel does not
-		// overtake them.
+		// Rule 2: no caller wants what the acquires took or queued. Only now is it certain that the cancel overtakes
+		// no acquire.
 		q.cancel(w)
 	}
 }
 
-// Answered reports whether no acquire of w is unanswered: only then its release may be sent (rule 2).
+// Answered reports whether no acquire of w is unanswered. Only then may the client send the release of w (rule 2).
 func (q *Waiters) Answered(w *Waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return w.unanswered.N() == 0
 }
 
-// AwaitAnswers returns nil when that is so, or the cause when ctx ends.
+// AwaitAnswers returns nil once no acquire of w is unanswered, or the cause when ctx ends.
 func (q *Waiters) AwaitAnswers(ctx context.Context, w *Waiter) error {
 	q.mu.Lock()
 	answered := w.unanswered.None()
@@ -86,7 +88,8 @@ func (q *Waiters) AwaitAnswers(ctx context.Context, w *Waiter) error {
 	return retry.Await(ctx, answered)
 }
 
-// heed takes the answer for a w that still waits. It reports whether another acquire must be sent.
+// heed takes the answer to an acquire of w, which still waits. It reports whether the caller must send another
+// acquire.
 func (q *Waiters) heed(w *Waiter, a question, reply lua.Acquired, err error) bool {
 	switch {
 	case err != nil:
@@ -97,7 +100,7 @@ func (q *Waiters) heed(w *Waiter, a question, reply lua.Acquired, err error) boo
 		w.tell(errLate)
 	case reply.Refused != nil:
 		if w.state == Queued {
-			q.arm(0) // the next one may be no better off
+			q.arm(0) // the next waiter may be refused as well
 		}
 		q.refuse(w, reply.Refused)
 	case reply.Queued:
@@ -110,7 +113,8 @@ func (q *Waiters) heed(w *Waiter, a question, reply lua.Acquired, err error) boo
 	return false
 }
 
-// heedError leaves a w that is queued where it is, if the error passes: RecheckAll comes when Redis is back.
+// heedError takes the error of an acquire. If the error passes by itself, a queued w stays queued: RecheckAll follows
+// once Redis is back.
 func (q *Waiters) heedError(w *Waiter, a question, err error) {
 	passing := lua.Passing(err)
 	if passing {
@@ -129,15 +133,15 @@ func (q *Waiters) heedError(w *Waiter, a question, err error) {
 func (q *Waiters) heedGrant(w *Waiter, a question, reply lua.Acquired) (again bool) {
 	if !time.Now().Before(a.sent.Add(w.Lease)) {
 		w.outlived = true
-		return true // the answer took longer than the lease: ask whether it is still true
+		return true // the answer took longer than the lease: ask whether w still owns the lock
 	}
 	if w.state == Queued && !w.heard && q.queued.Len() > 1 {
-		// It was queued and had to ask. If its entry was gone, the other waiters' entries here are gone too: the
-		// next one's question will tell.
+		// w was queued, and had to ask for its grant. If the entry of w was gone, the entries of the other waiters
+		// here are gone too: the next waiter's question will tell.
 		q.arm(0)
 	}
 	if !w.heard || reply.Token != w.heardToken {
-		w.sequence = 0 // it may have lost its place in between, or what it was told of
+		w.sequence = 0 // w may have lost its place in between, or the grant that a message announced
 	}
 	w.reading.clock = 0
 	q.grant(w, Grant{Owned: reply.Owned, Moment: a.sent})
@@ -145,9 +149,9 @@ func (q *Waiters) heedGrant(w *Waiter, a question, reply lua.Acquired) (again bo
 }
 
 func (q *Waiters) heedQueued(w *Waiter, a question, reply lua.Acquired) (again bool) {
-	w.heard = false // what it was told by message is not so
+	w.heard = false // this reply denies the grant that a message announced
 	w.Place.Store(reply.Place)
-	lost := false // its entry, for which it has a new one
+	lost := false // w lost its entry, and has a new entry
 	if reply.Sequence > 0 {
 		lost = w.state == Queued
 		w.sequence = reply.Sequence
@@ -157,14 +161,14 @@ func (q *Waiters) heedQueued(w *Waiter, a question, reply lua.Acquired) (again b
 	}
 	w.reading = reading{sent: a.sent, clock: reply.Now, after: reply.After}
 	q.arm(reply.Ends)
-	if lost && (q.asks != forAll || q.queued.Front() == w.place) { // and so are, very likely, the entries of the others
+	if lost && (q.asks != forAll || q.queued.Front() == w.place) { // most likely the other entries are lost as well
 		q.allDue(w)
 		q.beginAsking(forAll)
 	}
 	if w.takeDue() {
 		return true
 	}
-	if a.round != q.rounds { // rule 4: a question fell due while this one was unanswered
+	if a.round != q.rounds { // rule 4: another question fell due while this question was unanswered
 		w.reading.clock = 0
 		w.due = true
 		q.beginAsking(forSome)
@@ -172,7 +176,7 @@ func (q *Waiters) heedQueued(w *Waiter, a question, reply lua.Acquired) (again b
 	}
 	if w.early != nil {
 		q.learn(w, *w.early)
-		return w.takeDue() // it has to be confirmed, by a question after this one
+		return w.takeDue() // if learn doubts the message, w asks again
 	}
 	return false
 }
@@ -190,8 +194,8 @@ func (q *Waiters) refuse(w *Waiter, err error) {
 	w.tell(err)
 }
 
-// Granted takes a grant message. It reports false when the grant has no waiter and must be given back: the
-// tenure is over.
+// Granted takes a grant message. It returns false if no waiter can use the grant, as when the tenure is over: then
+// the caller must give the grant back.
 func (q *Waiters) Granted(w *Waiter, m lua.Message) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -199,29 +203,28 @@ func (q *Waiters) Granted(w *Waiter, m lua.Message) bool {
 	case w.waits():
 		q.learn(w, m)
 		if w.state == Granted && w.unanswered.N() > 0 {
-			w.sequence = 0 // the answer might say that it had lost its place, and was queued again
+			w.sequence = 0 // the answer may say that w had lost its place, and was queued again
 		}
 		return true
-	case w.hasGrant(): // the same grant, or one before it; else one for an entry that a stray copy left
+	case w.hasGrant(): // the same or an older grant; a newer grant is for an entry that a stray copy left
 		return m.Token <= w.Grant.Token
 	default:
-		return w.unanswered.N() > 0 // the cancel that follows gives it back
+		return w.unanswered.N() > 0 // the cancel that follows gives the grant back
 	}
 }
 
-// strange is how far a token in a message may be ahead of the tokens that its waiter knows of the server: a minute
-// of them at full speed.
+// strange is how far the token in a message may be ahead of the tokens that the waiter knows of the server: as many
+// tokens as the server hands out in a minute at full speed.
 const strange = int64(time.Minute / time.Microsecond)
 
-// learn makes a grant of a message, or has it confirmed. Redis is asked when the message cannot be dated, and
-// when its token is strange. It is asked for permits without a lease as well, since no renewal asks for them
-// later.
+// learn grants w what a message says, or asks Redis to confirm the message. learn asks if it cannot date the message,
+// or if the token is strange. It also asks about permits without a lease, because no renewal asks about them later.
 //
-// Trust counts from the moment the grant was written. The reply that queued the waiter has a reading of the
-// same clock. So that moment is known without trusting this machine's clock, or the time the message took.
+// Trust counts from the moment when Redis wrote the grant. The reply that queued the waiter has a reading of the same
+// clock. So learn knows that moment, and trusts neither this machine's clock nor the time that the message took.
 func (q *Waiters) learn(w *Waiter, m lua.Message) {
 	if !w.reading.known() && w.unanswered.N() > 0 && !w.due {
-		early := m // it was published after the reply, and read before it
+		early := m // Redis sent m after the reply, but the client read m first
 		w.early = &early
 		return
 	}

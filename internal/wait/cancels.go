@@ -9,38 +9,38 @@ import (
 // cancellation is a waiter whose cancel has to reach Redis.
 type cancellation struct {
 	waiter   *Waiter
-	place    int64         // in the queue: greater than all before it
-	due      time.Time     // of the next cancel
-	pause    time.Duration // until the one after that
-	repeat   time.Duration // for how long after the first answer it is repeated
-	answered time.Time     // the first answer; zero: none yet
+	place    int64         // in the queue: earlier waiters have smaller numbers
+	due      time.Time     // when the client sends the next cancel
+	pause    time.Duration // between that cancel and the cancel after it
+	repeat   time.Duration // for how long after the first answer the client repeats the cancel
+	answered time.Time     // when the first answer came; zero: none has come yet
 	useless  time.Time     // by then Redis has forgotten the waiter
-	last     time.Time     // a cancel must be sent after that; zero: any will do
-	round    int           // how many scripts have left it for the next
+	last     time.Time     // the client must send a cancel at this time or later; zero: it need not
+	round    int           // how many scripts have left this cancel to the next script
 }
 
 // queueTTL is how long a queue outlives the last question of its waiters (shared/queue.lua).
 const queueTTL = time.Minute
 
-// certain is how long after the deadline of an attempt no copy of it can run, although the server's clock is
-// not known exactly.
+// certain is what repeat adds to the deadline of an attempt. After that time no copy of the attempt can run, although
+// the client does not know the server's clock exactly.
 const certain = 100 * time.Millisecond
 
-// Cancel ends w, which is not wanted any more: neither its wait, nor a grant that raced the end of that. The
-// mutex is held.
+// Cancel ends w: no caller wants its wait any more, nor a grant that raced the end of that wait. The caller holds the
+// mutex.
 func (q *Waiters) Cancel(w *Waiter) {
-	// Not so when every acquire was answered, with a no.
+	// If Redis has answered every acquire with a no, it has nothing of w.
 	something := w.hasGrant() || w.trace == wasQueued || w.copies.possible() || w.Offers
 	q.end(w, something)
 }
 
-// End ends w, whose grant is over in Redis. What an acquire of it may still do there is cancelled. The mutex
-// is held.
+// End ends w, whose grant is over in Redis. If an acquire of w may still do something there, End cancels w. The
+// caller holds the mutex.
 func (q *Waiters) End(w *Waiter) {
 	q.end(w, w.copies.possible())
 }
 
-// end cancels w if something of it may be in Redis, or come to be there. It is called once.
+// end cancels w if Redis has something of w, or may still get it. It runs once for each w.
 func (q *Waiters) end(w *Waiter, something bool) {
 	switch {
 	case w.unanswered.N() > 0:
@@ -54,20 +54,20 @@ func (q *Waiters) end(w *Waiter, something bool) {
 	}
 }
 
-// forget ends the last state but one of w.
+// forget takes w to its last state, Over.
 func (q *Waiters) forget(w *Waiter) {
 	q.Become(w, Over)
 	q.server.Gone(w)
 }
 
-// cancel has what w may own, and its entries in the queue, removed in one step. No acquire of w is
-// unanswered.
+// cancel begins to remove from Redis, in one step, what w may own and the entries of w in the queue. No acquire of w
+// is unanswered.
 //
-// While an acquire got no answer, a copy of it can still arrive after the cancel and take the lock for
-// nobody. So the cancel is repeated, at intervals that grow: such a copy costs at most about as much time as
-// it was late. An acquire that was only not waited for is ahead of the cancel on their connection. In case
-// that this broke just then, the cancel is repeated for a second. What was sent with a deadline cannot run
-// after it: the last cancel is sent then.
+// If an acquire got no answer, a copy of it can still arrive after the cancel, and take the lock for no waiter. So
+// the client repeats the cancel, at intervals that grow: a late copy then costs at most about as much time as it was
+// late. If the caller only stopped waiting for the answer, the acquire is ahead of the cancel on their connection. In
+// case this connection broke just then, the client repeats the cancel for a second. An acquire with a deadline cannot
+// run after the deadline: the client sends the last cancel then.
 func (q *Waiters) cancel(w *Waiter) {
 	q.Become(w, Cancelling)
 	c := &cancellation{
@@ -83,11 +83,11 @@ func (q *Waiters) cancel(w *Waiter) {
 	}
 	select {
 	case q.added <- struct{}{}:
-	default: // it will look anyway
+	default: // a signal is there already: sendCancels will look
 	}
 }
 
-// sendCancels sends cancels, many at a time, until there are none. One goroutine does.
+// sendCancels sends cancels, many at a time, until none is left. One goroutine runs it.
 func (q *Waiters) sendCancels() {
 	for {
 		batch, next := q.dueCancels()
@@ -109,12 +109,12 @@ func (q *Waiters) sendCancels() {
 }
 
 // dueCancels takes the cancels that are due, in the order of the queue. So the entries of a batch stand near each
-// other, and Redis finds them fast. next is when the next cancel will be due. It is zero if there is none.
+// other, and Redis finds them fast. next is when the next cancel will fall due, or zero if no cancel will.
 func (q *Waiters) dueCancels() (batch []*cancellation, next time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closing.Err() != nil {
-		for _, c := range q.cancels.drop() { // those were answered
+		for _, c := range q.cancels.drop() { // Redis has answered each of these cancels once
 			q.forget(c.waiter)
 		}
 	}
@@ -136,7 +136,7 @@ func (q *Waiters) dueCancels() (batch []*cancellation, next time.Time) {
 	return batch, next
 }
 
-// sendBatch sends one batch, and puts back what has to be sent again.
+// sendBatch sends one batch, and puts back each cancel that it must send again.
 func (q *Waiters) sendBatch(batch []*cancellation) {
 	ws := make([]*Waiter, len(batch))
 	for i, c := range batch {
@@ -154,12 +154,12 @@ func (q *Waiters) sendBatch(batch []*cancellation) {
 	defer q.mu.Unlock()
 	for i, c := range batch {
 		switch {
-		case err != nil && !passing: // it will not be different next time, or the client is closed
+		case err != nil && !passing: // a repetition would fail too, or the client is closed
 			q.heard(c)
 			q.forget(c.waiter)
 		case err != nil:
 			q.cancels.add(c)
-		case !cancelled[i]: // after all that no script has tried: the queue is shorter then
+		case !cancelled[i]: // behind the cancels that no script has tried: the queue is shorter then
 			c.round++
 			q.cancels.add(c)
 		default:
@@ -176,14 +176,14 @@ func (q *Waiters) sendBatch(batch []*cancellation) {
 	}
 }
 
-// heard notes that Redis has heard of a cancel, or that no goroutine waits for that any more.
+// heard takes c out of the departures: Redis has heard of the cancel, or the client gives the cancel up.
 func (q *Waiters) heard(c *cancellation) {
 	if c.answered.IsZero() {
 		q.departures.Add(-1)
 	}
 }
 
-// repeats is told of an answer. It reports whether the cancel must be sent again, when it is due.
+// repeats takes the answer to a cancel. It reports whether the client must send the cancel again, at c.due.
 func (c *cancellation) repeats(sent, now time.Time) bool {
 	if now.Sub(c.answered)+c.pause > c.repeat {
 		if !sent.Before(c.last) {

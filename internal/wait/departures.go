@@ -6,8 +6,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// AwaitDepartures waits until Redis knows that all waiters which this process gave up are gone, or until ctx ends.
-// It returns at once if the process has other waiters in the queue: the caller would not be granted before them.
+// AwaitDepartures waits until Redis knows that all waiters which this process gave up are gone, or until ctx ends. If
+// the process has other waiters in the queue, AwaitDepartures returns at once: Redis would serve those waiters before
+// the caller.
 func (q *Waiters) AwaitDepartures(ctx context.Context) {
 	q.mu.Lock()
 	var none <-chan struct{}
@@ -30,8 +31,9 @@ func (q *Waiters) Departing() bool {
 	return q.departures.N() > 0 && q.queued.Len() == 0
 }
 
-// Leaving reports what is still open about waiters that this process gave up. unheard: Redis has not heard of the
-// end of one. unsettled: a cancel is under way, or will be repeated. Tests wait until both are false.
+// Leaving reports what is still open about waiters that this process gave up. unheard: Redis has not heard yet that
+// one of these waiters is gone. unsettled: a cancel is under way, or the client will repeat it. Tests wait until both
+// are false.
 func (q *Waiters) Leaving() (unheard, unsettled bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// errLingers is the outcome of an attempt that found somebody who may have no use for what he has. He was
-// told, gives it up if that is so, and answers in any case.
+// errLingers is the outcome of an attempt that found an owner which may keep the lock without a hold. Redis told that
+// owner of the attempt. If the owner has no hold, it releases the lock. It answers in any case.
 var errLingers = fmt.Errorf("%w, who may give it up", ErrBusy)
 
-// answer is the answer of an owner that may linger. It may come before the reply that says so.
+// answer is what an owner that may linger answers. The answer may come before the reply which tells that the owner
+// may linger.
 type answer struct {
 	course  course
-	awaited chan struct{} // closed with it; nil without a waiter
+	awaited chan struct{} // closed when the answer comes; nil: no attempt waits for it
 }
 
 // course is how far an answer has come.
@@ -21,11 +22,12 @@ type course uint8
 
 const (
 	expected course = iota
-	early           // it came before the attempt waited for it
-	used            // the attempt has waited for it: it asks once more and not again
+	early           // the answer came before the attempt waited for it
+	used            // the attempt has waited for the answer: it asks once more, and not again
 )
 
-// OwnerAnswered tells an attempt of w that it may ask again. It reports false when none of w waits for that.
+// OwnerAnswered tells an attempt of w that it may ask again. It returns false if no attempt of w waits for the
+// answer.
 func (q *Waiters) OwnerAnswered(w *Waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -38,8 +40,8 @@ func (q *Waiters) OwnerAnswered(w *Waiter) bool {
 	return true
 }
 
-// awaitAnswer returns nil when the attempt of w shall ask once more: the owner has answered, or the patience
-// is over. Otherwise the attempt has failed, or the client is closing.
+// awaitAnswer returns nil if the attempt of w must ask once more: the owner has answered, or the patience of w is
+// over. It returns an error if the attempt has failed, or if the client is closing.
 func (q *Waiters) awaitAnswer(ctx context.Context, w *Waiter) error {
 	patience := w.Patience
 	if end, ok := ctx.Deadline(); ok {
@@ -64,7 +66,7 @@ func (q *Waiters) awaitAnswer(ctx context.Context, w *Waiter) error {
 	case <-came:
 	case <-over.C:
 	case <-ctx.Done():
-		return errLingers // which was so before
+		return errLingers // the outcome stays as it was before the wait
 	case <-q.closing.Done():
 		return context.Cause(q.closing)
 	}

@@ -8,18 +8,18 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// margin is added to the end of a lease: the key is gone one millisecond after.
+// margin is what arm adds to the end of a lease: the key is gone one millisecond after that end.
 const margin = 2 * time.Millisecond
 
-// LeaseEnds is told that the holder's lease ends in d. Then the lock may be free without anybody saying so.
+// LeaseEnds takes the news that the holder's lease ends in d. Then the lock may be free although no message says so.
 func (q *Waiters) LeaseEnds(d time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.arm(d.Milliseconds())
 }
 
-// Freed is told that what is waited for may be free now. It asks for the oldest waiter, as tick does: at once, unless
-// that has brought no grant for long.
+// Freed takes the hint that the lock or permits may be free now. It asks for the oldest waiter, as tick does: at
+// once, or after a pause if hints have brought no grant for long.
 func (q *Waiters) Freed() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -36,8 +36,8 @@ func (q *Waiters) Freed() {
 	}
 }
 
-// arm sets the timer of the next re-check: for the holder's lease, which ends in ms (negative: never), and
-// never later than the poll. One timer serves all waiters.
+// arm sets the timer of the next re-check: to the end of the holder's lease, ms from now (negative: never), and to
+// the poll at the latest. One timer serves all waiters.
 func (q *Waiters) arm(ms int64) {
 	d := q.poll
 	if ends := time.Duration(ms)*time.Millisecond + margin; ms >= 0 && ends < d {
@@ -55,7 +55,7 @@ func (q *Waiters) arm(ms int64) {
 	}
 }
 
-// tick asks for the oldest waiter alone. If the lock is free, that question grants it to the head of the queue.
+// tick asks for the oldest waiter alone. If the lock is free, this question grants the lock to the head of the queue.
 func (q *Waiters) tick() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -69,30 +69,31 @@ func (q *Waiters) tick() {
 	}
 }
 
-// recheck asks again for w: now, or once its unanswered acquire is answered (rule 4). The mutex is held.
+// recheck asks again for w: now, or after the answer to an acquire of w that is under way (rule 4). The caller holds
+// the mutex.
 func (q *Waiters) recheck(w *Waiter) {
 	if q.countRecheck(w) {
 		q.server.Go(func() { q.ask(context.Background(), w, lua.Again) })
 	}
 }
 
-// countRecheck counts an acquire that the caller must send. While another is unanswered it returns false, and
-// the re-check falls due after that. The mutex is held.
+// countRecheck counts an acquire, which the caller must send. If another acquire of w is unanswered, countRecheck
+// returns false, and the re-check falls due after that answer. The caller holds the mutex.
 func (q *Waiters) countRecheck(w *Waiter) bool {
 	if w.unanswered.N() > 0 {
 		w.due = true
 		return false
 	}
 	if w.state == Idle {
-		q.Become(w, Asking) // a message for a waiter that no sender could know
+		q.Become(w, Asking) // a message came for a waiter that no sender could know yet
 	}
 	w.count()
 	w.trace = max(w.trace, mayQueue)
 	return true
 }
 
-// RecheckSlowly asks again for every waiter, oldest first, and calls pause after each. It ends when that
-// returns false. Who is asking already asks once more.
+// RecheckSlowly asks again for every waiter, oldest first, and calls pause after each. It ends when pause returns
+// false. A waiter whose acquire is under way asks once more after its answer.
 func (q *Waiters) RecheckSlowly(pause func() bool) {
 	for _, w := range q.all() {
 		if !q.begin(w) {
@@ -105,8 +106,8 @@ func (q *Waiters) RecheckSlowly(pause func() bool) {
 	}
 }
 
-// ClockSet is told that the server's clock was set. No grant is dated by what was known of it before, and a
-// lease may be over sooner than was said.
+// ClockSet takes the news that the server's clock was set. An earlier reading dates no grant any more. A lease may
+// end sooner than a reply said, so the oldest waiter asks soon.
 func (q *Waiters) ClockSet() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -133,8 +134,8 @@ func (q *Waiters) all() []*Waiter {
 	return all
 }
 
-// begin counts a re-check that the caller must send. It returns false when w does not wait any more, or when
-// a re-check follows the acquire that is unanswered.
+// begin counts a re-check, which the caller must send. It returns false if w does not wait any more, or if the
+// re-check must follow an acquire that is unanswered.
 func (q *Waiters) begin(w *Waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

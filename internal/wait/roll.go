@@ -8,36 +8,36 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// called is what a roll call has to say of a waiter. Whatever it says is over when an acquire is sent.
+// called is what a roll call says of a waiter, until the waiter sends its next acquire.
 type called uint8
 
 const (
 	uncalled called = iota
-	open            // the roll is being called, and has not come upon it
-	seen            // it is in the queue
-	absent          // it is not in the queue, and nothing that is under way can queue it
+	open            // a roll call is under way, and has not found the waiter yet
+	seen            // the waiter is in the queue
+	absent          // the waiter is not in the queue, and no command under way can queue it
 )
 
-// few is for how many waiters Redis rather answers a question of each than reads the queue.
+// few is how many waiters make a roll call worth while: Redis rather answers fewer questions than reads the queue.
 const few = 16
 
-// lostRolls is how often the roll is called anew, because the entry has left the queue behind which it would
-// have gone on.
+// lostRolls is how often askDue calls the roll anew because an entry has left the queue: the entry behind which the
+// next part would have begun.
 const lostRolls = 3
 
-// count counts an acquire of w that follows. It is the question that was due.
+// count counts the acquire of w that follows. This acquire is the question that was due.
 func (w *Waiter) count() {
 	w.unanswered.Add(1)
 	w.due, w.called = false, uncalled
 }
 
-// RecheckAll has a question asked for every waiter. It is called after a subscription was confirmed, since
-// grants may have been lost before, and after Redis came back, since the entries may be gone. Each question
-// is sent after the call. The server may have another clock now, so no grant is dated by what was known
-// before.
+// RecheckAll asks for every waiter. The client calls it after Redis has confirmed a subscription, because grants may
+// have been lost before, and after Redis came back, because the entries may be gone. The client sends each question
+// after the call. The server may have another clock now, so an earlier reading dates no grant any more.
 //
-// The oldest waiter asks, which grants a free lock to the next waiter. For the others the queue is
-// read, a part at a time: most are in it. The rest ask, the oldest first and one after the other.
+// The oldest waiter asks, and this question grants a free lock to the next waiter. For the other waiters the client
+// reads the queue, a part at a time: most of these waiters are in it. The rest ask, oldest first, one after the
+// other.
 func (q *Waiters) RecheckAll() {
 	q.mu.Lock()
 	q.rounds++
@@ -54,19 +54,19 @@ func (q *Waiters) RecheckAll() {
 type asks uint8
 
 const (
-	notAsking asks = iota // it does not run
-	forSome               // it asks for the waiters whose question is due
-	forAll                // the question of all queued waiters has fallen due since it began
+	notAsking asks = iota // askDue does not run
+	forSome               // askDue asks for the waiters whose question is due
+	forAll                // since askDue began, the question of every queued waiter has fallen due
 )
 
-// begins reports whether askDue does not run yet. Then the caller must run it. The mutex is held.
+// begins reports whether the caller must run askDue, because askDue does not run yet. The caller holds the mutex.
 func (q *Waiters) begins(next asks) bool {
 	before := q.asks
 	q.asks = max(before, next)
 	return before == notAsking
 }
 
-// allDue notes that a question of everybody who is queued is due, but of one. The mutex is held.
+// allDue notes that a question is due for every queued waiter but except. The caller holds the mutex.
 func (q *Waiters) allDue(except *Waiter) {
 	for e := q.queued.Front(); e != nil; e = e.Next() {
 		if w := e.Value.(*Waiter); w != except {
@@ -75,14 +75,14 @@ func (q *Waiters) allDue(except *Waiter) {
 	}
 }
 
-// beginAsking has what is due asked. The mutex is held.
+// beginAsking starts askDue, unless askDue runs already. The caller holds the mutex.
 func (q *Waiters) beginAsking(next asks) {
 	if q.begins(next) {
 		q.server.Go(q.askDue)
 	}
 }
 
-// askDue asks for the waiters whose question is due until there are none. One goroutine does.
+// askDue asks for the waiters whose question is due, until no question is due. One goroutine runs it.
 func (q *Waiters) askDue() {
 	lost := 0
 	for ws := q.takeDue(); ws != nil; ws = q.takeDue() {
@@ -102,8 +102,8 @@ func (q *Waiters) askDue() {
 	}
 }
 
-// takeDue returns the waiters whose question is due, in the order of the queue: so waiters that have lost their
-// places get others in the same order. When there are none, askDue is over.
+// takeDue returns the waiters whose question is due, in the order of the queue. So waiters that have lost their
+// places get new places in the same order. If no question is due, askDue is over.
 func (q *Waiters) takeDue() (ws []*Waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -123,7 +123,7 @@ func (q *Waiters) takeDue() (ws []*Waiter) {
 	return ws
 }
 
-// askIfDue asks for w, unless it has asked since, or waits no more.
+// askIfDue asks for w, unless w has asked since, or waits no more.
 func (q *Waiters) askIfDue(w *Waiter) {
 	q.mu.Lock()
 	mode := lua.Again
@@ -137,13 +137,14 @@ func (q *Waiters) askIfDue(w *Waiter) {
 	}
 }
 
-// callRoll looks which of ws are in the queue, whose question is due, and returns those who must ask. gone
-// says that it did not come to the end: then the question of those who were not seen is still due. If the
-// queue itself is gone, the oldest finds that, and everybody's falls due.
+// callRoll takes waiters whose question is due. It looks which of them are in the queue, and returns the waiters that
+// must ask. If gone is true, callRoll did not come to the end: the question of each waiter that callRoll has not seen
+// is still due. If the queue itself is gone, the oldest waiter finds that out, and then the question of every waiter
+// falls due.
 //
-// A waiter that is in the queue, and has sent no acquire that may still run, does not own the lock: it was taken
-// out of the queue for that. A waiter that is not in the queue, and has sent none since, is not queued twice when
-// it asks. So those who may have a stray copy under way are not called.
+// If a waiter is in the queue, and has sent no acquire that may still run, the waiter does not own the lock: a grant
+// takes its waiter out of the queue. If a waiter is not in the queue, and has sent no acquire since, Redis does not
+// queue that waiter twice when it asks. So callRoll leaves out each waiter that may have a stray copy under way.
 func (q *Waiters) callRoll(ws []*Waiter) (rest []*Waiter, gone bool) {
 	entries := make(map[string]*Waiter, len(ws))
 	for _, w := range q.beginRoll(ws) {
@@ -158,7 +159,7 @@ func (q *Waiters) callRoll(ws []*Waiter) (rest []*Waiter, gone bool) {
 			q.excuse(ws, a)
 			q.server.Failed(err, a.sent)
 			return nil, false
-		case err != nil: // each is told its own error
+		case err != nil: // each waiter asks, and gets its own error
 			return q.endRoll(ws, uncalled), false
 		case roll.Gone:
 			q.endRoll(ws, uncalled)
@@ -168,7 +169,7 @@ func (q *Waiters) callRoll(ws []*Waiter) (rest []*Waiter, gone bool) {
 		if roll.End == "" {
 			return q.endRoll(ws, absent), false
 		}
-		// Where an entry is in the queue many times, the roll may come back to the first of them.
+		// If the queue has an entry many times, the roll may come back to the first copy.
 		behind, longest, read = roll.End, max(longest, roll.Length), read+roll.Read
 		if read > 3*(longest+roll.Read) || q.closing.Err() != nil {
 			return q.endRoll(ws, uncalled), false
@@ -176,7 +177,7 @@ func (q *Waiters) callRoll(ws []*Waiter) (rest []*Waiter, gone bool) {
 	}
 }
 
-// beginRoll returns the waiters of ws that are called.
+// beginRoll returns the waiters of ws that the roll call looks for.
 func (q *Waiters) beginRoll(ws []*Waiter) []*Waiter {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -201,7 +202,7 @@ func (q *Waiters) present(a question, roll lua.Roll, entries map[string]*Waiter)
 		}
 		w.called = seen
 		if a.round != q.rounds {
-			continue // rule 4: a grant that it has lost may be newer than this part
+			continue // rule 4: w may have lost a grant that is newer than this part
 		}
 		w.due, w.heard = false, false
 		w.reading = reading{sent: a.sent, clock: roll.Now, after: roll.After}
@@ -211,7 +212,8 @@ func (q *Waiters) present(a question, roll lua.Roll, entries map[string]*Waiter)
 	}
 }
 
-// endRoll returns the waiters of ws that must ask. A waiter that was not seen becomes what becomes says.
+// endRoll returns the waiters of ws that must ask. If the roll call looked for a waiter and did not see it, endRoll
+// sets the waiter's called to becomes.
 func (q *Waiters) endRoll(ws []*Waiter, becomes called) (rest []*Waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -227,8 +229,8 @@ func (q *Waiters) endRoll(ws []*Waiter, becomes called) (rest []*Waiter) {
 	return rest
 }
 
-// excuse ends a roll call without an answer: RecheckAll comes when Redis is back. If it has come since the
-// question a, what is due is asked now.
+// excuse ends a roll call that got no answer. The questions of ws are due no more, because RecheckAll follows once
+// Redis is back. If RecheckAll has come since the question a, these questions stay due.
 func (q *Waiters) excuse(ws []*Waiter, a question) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

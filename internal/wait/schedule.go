@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// schedule is the order in which cancels are sent. Each change takes time that grows with the logarithm of
-// how many there are.
+// schedule is the order in which the client sends cancels. Each change takes time that grows with the logarithm of
+// the number of cancels.
 type schedule struct {
-	due   cancelHeap // to be sent now: first whom fewer scripts have left, and of those the first in the queue
-	later cancelHeap // to be repeated, the next one first
+	due   cancelHeap // to be sent now: first by the number of scripts that have left the cancel, then by place
+	later cancelHeap // to be repeated: the cancel that is due next comes first
 }
 
 func newSchedule() schedule {
@@ -25,13 +25,13 @@ func newSchedule() schedule {
 	}
 }
 
-// add takes one that is to be sent now.
+// add takes a cancel that is to be sent now.
 func (s *schedule) add(c *cancellation) { heap.Push(&s.due, c) }
 
-// postpone takes one that is to be sent when it is due.
+// postpone takes a cancel that is to be sent at its due time.
 func (s *schedule) postpone(c *cancellation) { heap.Push(&s.later, c) }
 
-// next returns one that is to be sent, or nil.
+// next returns a cancel that is to be sent now, or nil.
 func (s *schedule) next(now time.Time) *cancellation {
 	for len(s.later.all) > 0 && !s.later.all[0].due.After(now) {
 		s.add(heap.Pop(&s.later).(*cancellation))
@@ -42,7 +42,7 @@ func (s *schedule) next(now time.Time) *cancellation {
 	return heap.Pop(&s.due).(*cancellation)
 }
 
-// at returns when the next one is due that is not yet, or a zero time when none will be.
+// at returns when the next postponed cancel is due, or a zero time if none is postponed.
 func (s *schedule) at() time.Time {
 	if len(s.later.all) == 0 {
 		return time.Time{}
@@ -50,14 +50,14 @@ func (s *schedule) at() time.Time {
 	return s.later.all[0].due
 }
 
-// drop takes away all that are to be repeated.
+// drop removes and returns all postponed cancels.
 func (s *schedule) drop() []*cancellation {
 	all := s.later.all
 	s.later.all = nil
 	return all
 }
 
-// cancelHeap is a heap, whose first is the one before all others.
+// cancelHeap is a heap of cancels. before gives their order.
 type cancelHeap struct {
 	all    []*cancellation
 	before func(a, b *cancellation) int
@@ -73,7 +73,7 @@ func (h *cancelHeap) Pop() any {
 	c := h.all[last]
 	h.all[last] = nil
 	if h.all = h.all[:last]; last == 0 {
-		h.all = nil // many cancels are rare: their memory is not kept
+		h.all = nil // many cancels at once are rare: the heap does not keep their memory
 	}
 	return c
 }

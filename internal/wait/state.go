@@ -6,67 +6,67 @@ import (
 	"github.com/latchkey-go/latchkey/internal/invariant"
 )
 
-// State is how far a tenure has come: from the first command that is sent with its id until nothing of it is
-// left in Redis. Only [Waiters.Become] changes it, with the mutex. These are the legal transitions, and no
-// other:
+// State is how far a tenure has come: from the first command that the client sends with its id until nothing of the
+// tenure is left in Redis. Only [Waiters.Become] changes a state, with the mutex. No other transitions than these are
+// legal:
 //
 //	from        to          when
-//	idle        asking      its first acquire is sent
-//	idle        cancelling  its caller gives up before that, and its first command was to be an offer
-//	idle        over        its caller gives up before that
+//	idle        asking      the client sends the first acquire
+//	idle        cancelling  the caller gives up before the first acquire, and the first command was to be an offer
+//	idle        over        the caller gives up before the first acquire
 //	asking      queued      a reply says so
 //	asking      granted     a reply says so
 //	asking      refused     a reply says so
-//	asking      leaving     its caller gives up while an acquire is unanswered
-//	asking      cancelling  its caller gives up, and an acquire that got no answer may still run
-//	asking      over        its caller gives up, and every acquire was answered with a no
+//	asking      leaving     the caller gives up while an acquire is unanswered
+//	asking      cancelling  the caller gives up, and an acquire that got no answer may still run
+//	asking      over        the caller gives up, and Redis has answered every acquire with a no
 //	queued      granted     a message or a reply says so
-//	queued      refused     a reply says so, or a re-check fails for good
-//	queued      leaving     its caller gives up while a re-check is unanswered
-//	queued      cancelling  its caller gives up
-//	granted     held        its caller has its first hold
-//	granted     leaving     the grant is unwanted, while an acquire is unanswered
-//	granted     cancelling  the grant is unwanted
-//	granted     over        the grant is the caller's, without a hold
-//	refused     leaving     its caller has the error, and an acquire is unanswered
-//	refused     cancelling  its caller has the error, and something of it may be in Redis
-//	refused     over        its caller has the error
-//	held        parked      its last hold has ended, and the line is empty
-//	held        offered     its last hold has ended, and the next in line must let other processes go first
-//	held        releasing   its last hold has ended
-//	held        leaving     it was lost, or is unwanted, while an acquire is unanswered
-//	held        cancelling  it was lost, or is unwanted, and something of it may be in Redis
-//	held        over        it was lost
-//	parked      held        the next one that comes has a hold
-//	parked      offered     the next one that comes must let other processes go first
-//	parked      releasing   others want it, or its time is over
-//	parked      leaving     it was lost, while an acquire is unanswered
-//	parked      cancelling  it was lost, and a copy of an acquire may still run
-//	parked      over        it was lost
-//	offered     leaving     the offer was answered, or it is lost or unwanted, while an acquire is unanswered
-//	offered     cancelling  it is unwanted; or as above, and a copy of an acquire may still run
-//	offered     over        the offer was answered, or it was lost
-//	releasing   leaving     the release was answered, or matters no more, while an acquire is unanswered
-//	releasing   cancelling  the same, and a copy of an acquire may still run
-//	releasing   over        the same, and none can run any more
-//	leaving     cancelling  the last acquire was answered
-//	cancelling  over        the cancel was answered, and no copy of an acquire can run any more
+//	queued      refused     a reply says so, or a re-check fails with an error that does not pass
+//	queued      leaving     the caller gives up while a re-check is unanswered
+//	queued      cancelling  the caller gives up
+//	granted     held        the caller gets the first hold
+//	granted     leaving     no caller wants the grant, and an acquire is unanswered
+//	granted     cancelling  no caller wants the grant
+//	granted     over        the caller keeps the grant, without a hold
+//	refused     leaving     the caller has the error, and an acquire is unanswered
+//	refused     cancelling  the caller has the error, and Redis may have something of the tenure
+//	refused     over        the caller has the error
+//	held        parked      the last hold has ended, and the line is empty
+//	held        offered     the last hold has ended, and the next in line must let other processes go first
+//	held        releasing   the last hold has ended
+//	held        leaving     the tenure was lost, or is unwanted, while an acquire is unanswered
+//	held        cancelling  the tenure was lost, or is unwanted, and Redis may have something of it
+//	held        over        the tenure was lost
+//	parked      held        the next goroutine that comes gets a hold
+//	parked      offered     the next goroutine that comes must let other processes go first
+//	parked      releasing   other clients want the lock, or the time to linger is over
+//	parked      leaving     the tenure was lost, while an acquire is unanswered
+//	parked      cancelling  the tenure was lost, and a copy of an acquire may still run
+//	parked      over        the tenure was lost
+//	offered     leaving     Redis has answered the offer, or the tenure is lost or unwanted; an acquire is unanswered
+//	offered     cancelling  the tenure is unwanted; or as in the next row, and a copy of an acquire may still run
+//	offered     over        Redis has answered the offer, or the tenure was lost
+//	releasing   leaving     Redis has answered the release, or the release matters no more; an acquire is unanswered
+//	releasing   cancelling  the release was answered or matters no more, and a copy of an acquire may still run
+//	releasing   over        the release was answered or matters no more, and no copy can run any more
+//	leaving     cancelling  no acquire is unanswered any more
+//	cancelling  over        Redis has answered the cancel, and no copy of an acquire can run any more
 type State uint8
 
 // The states.
 const (
-	Idle       State = iota // nothing was sent
-	Asking                  // acquires were sent, and none has said that it is queued
-	Queued                  // it is in the queue, as far as is known
-	Granted                 // it owns the lock, or permits, and its caller is being told
-	Refused                 // the wait ended with an error, and its caller is being told
-	Held                    // somebody has a hold of it, or several have
-	Parked                  // it has no hold, and the next goroutine that comes takes it
-	Offered                 // it has no hold: it is left to the next in line, which gives it up for a fresh id
-	Releasing               // it has no hold, and a release is sent until Redis answers
-	Leaving                 // it is to be cancelled once no acquire is unanswered
-	Cancelling              // cancels are sent
-	Over                    // nothing of it is left in Redis
+	Idle       State = iota // the client has sent nothing
+	Asking                  // acquires were sent, and no reply says that the tenure is queued
+	Queued                  // the tenure is in the queue, as far as the client knows
+	Granted                 // the tenure owns the lock, or permits, and its caller is about to hear that
+	Refused                 // the wait ended with an error, and the caller is about to hear it
+	Held                    // the tenure has one hold, or several
+	Parked                  // the tenure has no hold, and the next goroutine that comes takes it
+	Offered                 // the tenure has no hold: the next goroutine in line gives it up for a fresh id
+	Releasing               // the tenure has no hold, and the client sends a release until Redis answers
+	Leaving                 // to be cancelled once no acquire is unanswered
+	Cancelling              // the client sends cancels
+	Over                    // nothing of the tenure is left in Redis
 )
 
 var stateNames = [...]string{
@@ -87,7 +87,7 @@ func setOf(all ...State) (s states) {
 
 func (s states) has(one State) bool { return s>>one&1 == 1 }
 
-// following are the states that may follow each.
+// following has, for each state, the states that may follow it.
 var following = [...]states{
 	Idle:       setOf(Asking, Cancelling, Over),
 	Asking:     setOf(Queued, Granted, Refused, Leaving, Cancelling, Over),
@@ -103,17 +103,17 @@ var following = [...]states{
 	Over:       0,
 }
 
-// waits reports whether it can still be granted.
+// waits reports whether a tenure in this state can still get its grant.
 func (s State) waits() bool { return s <= Queued }
 
-// Owns reports whether the lock is the process's, as far as it knows, and no command or clock has said that
-// it is over.
+// Owns reports whether, as far as the process knows, it has the lock: no command or clock has said that the tenure is
+// over.
 func (s State) Owns() bool { return s >= Held && s <= Releasing }
 
-// State is how far w has come. The mutex is held.
+// State returns how far w has come. The caller holds the mutex.
 func (w *Waiter) State() State { return w.state }
 
-// Become changes the state of w, and keeps the list of queued waiters. The mutex is held.
+// Become changes the state of w, and updates the list of queued waiters. The caller holds the mutex.
 func (q *Waiters) Become(w *Waiter, next State) {
 	if invariant.Checked && !following[w.state].has(next) {
 		panic(fmt.Sprintf("wait: %s was %v and cannot become %v", w.Owner, w.state, next))

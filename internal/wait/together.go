@@ -6,15 +6,15 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// Member is one of several waiters, of different queues, that ask with one command. Each only tries.
+// Member is one of several waiters, of different queues, that ask with one command. Each waiter only tries.
 type Member struct {
 	Waiters *Waiters
 	Waiter  *Waiter
 }
 
-// Together makes one attempt for several waiters with one command. send sends it: it does nothing after
-// until, a moment of the server's clock, and has a reply for each member. Together repeats it until it is
-// answered. It returns for each member what [Waiters.Wait] returns: nil for one that owns its lock.
+// Together makes one attempt for several waiters with one command. send sends this command, which does nothing after
+// until, a moment of the server's clock. The answer has a reply for each member. Together repeats the command until
+// Redis answers. For each member Together returns what [Waiters.Wait] returns: nil if the member owns its lock.
 func Together(
 	ctx context.Context, members []Member, send func(ctx context.Context, until int64) ([]lua.Acquired, error),
 ) []error {
@@ -31,22 +31,23 @@ func Together(
 		if len(open) == len(members) {
 			continue // Redis was away, and answers again
 		}
-		for _, i := range open { // its answer came too late to be believed
+		for _, i := range open { // the answer for this member came too late to be believed
 			errs[i] = members[i].Waiters.Wait(ctx, members[i].Waiter)
 		}
 		return errs
 	}
 }
 
-// attemptTogether sends the command once. It returns what came of each, and which must ask again.
+// attemptTogether sends the command once. It returns the outcome of each member, and the indices of the members that
+// must ask again.
 func attemptTogether(
 	ctx context.Context, members []Member, send func(ctx context.Context, until int64) ([]lua.Acquired, error),
 ) (errs []error, open []int) {
 	questions := make([]question, len(members))
 	for i, m := range members {
-		_, _, _ = m.Waiters.prepare(m.Waiter) // no goroutine could inherit it, so it waits
+		_, _, _ = m.Waiters.prepare(m.Waiter) // no goroutine could inherit the waiter, so the waiter still waits
 		questions[i] = m.Waiters.question(ctx, m.Waiter, lua.Try)
-		questions[i].until = questions[0].until // which is sent for all
+		questions[i].until = questions[0].until // the one command has one deadline
 	}
 	replies, err := send(ctx, questions[0].until)
 	errs = make([]error, len(members))

@@ -1,8 +1,8 @@
-// Package wait is the one blocking loop of all primitives that grant. A waiter asks Redis once, is queued
-// there, and sleeps until its grant arrives. One that polls is never queued, and asks again after a pause.
-// The package holds the rules that keep a grant from being lost, and a lock from being taken for a waiter that is gone:
-// docs/protocol.md lists them, each with its test. Redis is behind [Server], so that the loop runs in
-// virtual time as well.
+// Package wait is the one blocking loop of all primitives that grant. A waiter asks Redis once, is queued there, and
+// sleeps until its grant arrives. A waiter that polls never queues, and asks again after a pause. The package holds
+// the rules that keep a grant from being lost, and a lock from being taken for a waiter that is gone.
+// docs/protocol.md lists these rules, each with its test. Redis is behind [Server], so the loop runs in virtual time
+// as well.
 package wait
 
 import (
@@ -17,34 +17,34 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// ShortLease is SHORT of shared/queue.lua: what a grant by message is good for until its first renewal.
+// ShortLease is SHORT of shared/inbox.lua: the lease of a grant by message until its first renewal.
 const ShortLease = 2 * time.Second
 
 // ErrBusy is the outcome of an attempt that may not wait.
 var ErrBusy = errors.New("held by somebody else")
 
-// errLate is the outcome of an attempt that reached Redis when its time was over.
+// errLate is the outcome of an attempt that reached Redis after its deadline.
 var errLate = errors.New("too late")
 
-// AwayError is the outcome when Redis was away until the wait ended.
+// AwayError is the outcome of a wait that ended while Redis was away.
 type AwayError struct {
-	Cause error // of the wait's end
-	Last  error // of the last command
+	Cause error // why the wait ended
+	Last  error // the error of the last command
 }
 
 func (e *AwayError) Error() string   { return e.Cause.Error() + ": " + e.Last.Error() }
 func (e *AwayError) Unwrap() []error { return []error{e.Cause, e.Last} }
 
-// Waiters are the waiters of one client in one queue. Methods are safe for concurrent use, but for those that say
-// that the mutex is held. It is the mutex of the name: what is true of a waiter, and of what it became,
-// changes in one step. No context of a caller is looked at with it: a hold whose lease is over ends
-// its tenure when its context is looked at, and that locks the mutex.
+// Waiters are the waiters of one client in one queue. Methods are safe for concurrent use, unless they say that the
+// caller holds the mutex. This mutex is the mutex of the name, so the state of a waiter, and of what the waiter
+// became, changes in one step. No code looks at a caller's context while it holds the mutex: if the lease of a hold
+// is over, a look at the hold's context ends the tenure, and that locks the mutex.
 type Waiters struct {
 	server  Server
 	poll    time.Duration
 	closing context.Context
 
-	// Callers counts the goroutines that wait, or are about to. It is for the caller of Wait to keep.
+	// Callers counts the goroutines that wait, or are about to wait. The caller of Wait keeps the count.
 	Callers atomic.Int64
 
 	mu     *sync.Mutex
@@ -52,20 +52,21 @@ type Waiters struct {
 	rounds uint64    // calls of RecheckAll
 	asks   asks      // what askDue does
 	timer  *time.Timer
-	due    time.Time // of the timer; zero when it is not set
+	due    time.Time // when the timer fires; zero: it is not set
 	hints  retry.Hints
 
-	departures retry.Tally // waiters that were given up and that Redis may still take for some that wait
+	departures retry.Tally // waiters that the process gave up, but that Redis may still take for waiting
 	cancels    schedule
 	sending    bool          // sendCancels runs
-	added      chan struct{} // capacity 1: there is another cancel
+	added      chan struct{} // capacity 1: tells sendCancels of another cancel
 
-	wakes sync.Pool // channels, capacity 1, without a sleeper
+	wakes sync.Pool // channels of capacity 1, on which no goroutine sleeps
 }
 
-// New returns the waiters of an empty queue, which mu guards. They ask again at least every
-// poll, which is at most [ShortLease]. So who asked before a grant by message asks again before that ends,
-// hears when it ends, and asks at that moment. closing ends with the client; its cause is what waiters get.
+// New returns the waiters of an empty queue, which mu guards. They ask again at least every poll, and at least every
+// [ShortLease]. So a waiter that asked before a grant by message asks again before the lease of this grant ends,
+// hears when that lease ends, and asks at that moment. closing ends with the client; waiters get the cause of its
+// end.
 func New(mu *sync.Mutex, closing context.Context, server Server, poll time.Duration) *Waiters {
 	return &Waiters{
 		mu: mu, server: server, poll: min(poll, ShortLease), closing: closing,
@@ -73,13 +74,13 @@ func New(mu *sync.Mutex, closing context.Context, server Server, poll time.Durat
 	}
 }
 
-// Wait returns nil when w owns the lock, as w.Grant says, or an error after which nothing of w stays in
-// Redis. It is called again for a w that was inherited.
+// Wait returns nil when w owns the lock, as w.Grant says, or an error after which nothing of w stays in Redis. If
+// another goroutine inherits w, it calls Wait for w again.
 //
-// It keeps little on the stack, which is most of what an idle waiter costs.
+// Wait keeps little on the stack, because the stack is most of what an idle waiter costs.
 func (q *Waiters) Wait(ctx context.Context, w *Waiter) error {
 	for {
-		if ctx.Err() != nil { // rather than send what would have to be cancelled
+		if ctx.Err() != nil { // rather than send an acquire that the client would have to cancel
 			q.giveUp(ctx, w)
 			return context.Cause(ctx)
 		}
@@ -101,8 +102,8 @@ func (q *Waiters) Wait(ctx context.Context, w *Waiter) error {
 	}
 }
 
-// prepare counts the acquire that follows and returns its mode. When the wait of w was over before it was
-// inherited, it returns the outcome instead.
+// prepare counts the acquire that follows, and returns the mode of this acquire. If the wait of w was over before the
+// caller inherited w, prepare returns the outcome instead.
 func (q *Waiters) prepare(w *Waiter) (mode lua.Mode, over bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -114,7 +115,7 @@ func (q *Waiters) prepare(w *Waiter) (mode lua.Mode, over bool, err error) {
 	case w.state == Idle:
 		mode = lua.First
 		q.Become(w, Asking)
-	case w.trace < mayQueue && !w.Offers: // its attempts did not queue it
+	case w.trace < mayQueue && !w.Offers: // the attempts of w did not queue it
 		mode = lua.Unqueued
 	}
 	w.notice.silence = nil
@@ -122,7 +123,7 @@ func (q *Waiters) prepare(w *Waiter) (mode lua.Mode, over bool, err error) {
 	return mode, false, nil
 }
 
-// sleep returns when there is a notice, which may be there already, or when ctx or the client ends.
+// sleep returns when w has a notice, or when ctx or the client ends. The notice may be there already.
 func (q *Waiters) sleep(ctx context.Context, w *Waiter) {
 	ended := ctx.Err() != nil // without the mutex: see [Waiters]
 	q.mu.Lock()
@@ -136,7 +137,7 @@ func (q *Waiters) sleep(ctx context.Context, w *Waiter) {
 	}
 	w.notice.wake = wake
 	q.mu.Unlock()
-	if q.closing.Err() != nil { // Close does not see w if it came before
+	if q.closing.Err() != nil { // if Close came before the sleep, it did not wake w
 		return
 	}
 	stop := func() bool { return true }
@@ -147,27 +148,27 @@ func (q *Waiters) sleep(ctx context.Context, w *Waiter) {
 	stop()
 }
 
-// Queued is how many waiters of this process are in the queue, by the last answers of Redis.
+// Queued returns how many waiters of this process are in the queue, by the last answers of Redis.
 func (q *Waiters) Queued() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.queued.Len()
 }
 
-// Interrupt wakes w if it sleeps, without a notice, because its context has ended or the client is closing.
+// Interrupt wakes w without a notice, if w sleeps: the context of its caller has ended, or the client is closing.
 func (q *Waiters) Interrupt(w *Waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w.wake()
 }
 
-// awake takes the notice. It returns what Wait returns, or not done when w must ask again.
+// awake takes the notice of w. It returns done and what Wait returns, or not done if w must ask again.
 func (q *Waiters) awake(ctx context.Context, w *Waiter) (done bool, err error) {
 	q.mu.Lock()
 	n := w.notice
 	w.notice.news, w.notice.wake = noNews, nil
 	q.mu.Unlock()
-	if n.wake != nil { // no other goroutine has it any more
+	if n.wake != nil { // no other goroutine has the channel any more
 		select {
 		case <-n.wake:
 		default:
@@ -177,11 +178,11 @@ func (q *Waiters) awake(ctx context.Context, w *Waiter) (done bool, err error) {
 	switch {
 	case n.news != noNews && n.err == nil && ctx.Err() == nil:
 		return true, nil
-	case n.news == noNews || n.err == nil: // a grant is given back: who asked has gone
+	case n.news == noNews || n.err == nil: // the caller has gone: giveUp passes a grant on, or cancels it
 		err = q.interrupted(ctx, n.silence)
 	case n.news == setback:
 		err = q.awaitServer(ctx, n.err)
-	case errors.Is(n.err, errLate): // by the server's clock, of which more is known now
+	case errors.Is(n.err, errLate): // if ctx goes on, w asks again: the client knows the server's clock better now
 		err = context.Cause(ctx)
 	case errors.Is(n.err, errLingers) && w.Try:
 		err = q.awaitAnswer(ctx, w)
@@ -198,8 +199,8 @@ func (q *Waiters) awake(ctx context.Context, w *Waiter) (done bool, err error) {
 	return err != nil, err
 }
 
-// interrupted is the error of a wait that ended with its context, or with the client. silence says that Redis
-// had been silent for long by then.
+// interrupted returns the error of a wait that ended with ctx, or with the client. If silence is not nil, Redis had
+// been silent for long by then.
 func (q *Waiters) interrupted(ctx context.Context, silence error) error {
 	switch {
 	case ctx.Err() == nil:
@@ -211,13 +212,13 @@ func (q *Waiters) interrupted(ctx context.Context, silence error) error {
 	}
 }
 
-// awaitServer returns nil once Redis answers again, after a command has failed with last.
+// awaitServer waits after a command has failed with last. It returns nil once Redis answers again.
 func (q *Waiters) awaitServer(ctx context.Context, last error) error {
 	open, stop := retry.Until(ctx, q.closing)
 	defer stop()
 	err := q.server.Up(open)
 	if err == nil || ctx.Err() == nil {
-		err = context.Cause(q.closing) // also when it is the end of the client that ended the wait for Redis
+		err = context.Cause(q.closing) // nil while the client is open; its end may have ended the wait for Redis
 	}
 	if err != nil {
 		err = &AwayError{Cause: err, Last: last}
@@ -225,8 +226,8 @@ func (q *Waiters) awaitServer(ctx context.Context, last error) error {
 	return err
 }
 
-// awaitInbox returns nil once grants would arrive. It waits no longer than the poll: the lock may become free
-// by then, and no message would say so.
+// awaitInbox returns nil once grants would arrive, or after the poll: the lock may be free by then, and no message
+// would say so.
 func (q *Waiters) awaitInbox(ctx context.Context) error {
 	open, stop := retry.Until(ctx, q.closing)
 	defer stop()
@@ -243,19 +244,19 @@ func (q *Waiters) awaitInbox(ctx context.Context) error {
 	return nil
 }
 
-// pause returns nil after d: a waiter that never queues asks again.
+// pause returns nil after d. Then a waiter that never queues asks again.
 func (q *Waiters) pause(ctx context.Context, d time.Duration) error {
 	open, stop := retry.Until(ctx, q.closing)
 	defer stop()
 	return retry.Sleep(open, d)
 }
 
-// giveUp ends the caller's part of a wait that failed: somebody inherits w, or it is cancelled.
+// giveUp ends the caller's part of a wait that failed: another goroutine inherits w, or giveUp cancels w.
 func (q *Waiters) giveUp(ctx context.Context, w *Waiter) {
 	may := ctx.Err() != nil && q.closing.Err() == nil // without the mutex: see [Waiters]
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	may = may && w.state != Refused // then its error is the caller's
+	may = may && w.state != Refused // the error of a refused w is for this caller
 	if !q.server.GivenUp(w, may) {
 		q.Cancel(w)
 	}
