@@ -51,7 +51,7 @@ func At(c *latchkey.Client, name string, schedule Schedule, f func(context.Conte
 	return newJob(c, name, f, o, 0, w.list(o.missed != nil && *o.missed == RunAll))
 }
 
-// wall is a schedule by a clock on a wall.
+// wall is a schedule whose times are what a clock on a wall in the zone shows.
 type wall struct {
 	schedule Schedule
 	zone     *time.Location
@@ -82,17 +82,18 @@ func shown(at time.Time, zone *time.Location) time.Time {
 	return at.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// moment is when a clock in a zone shows that for the first time. If it never does, that is when it is set forward.
+// moment returns the first time at which a clock in the zone shows what shows says. If the clock skips that, moment
+// returns when the clock is set forward.
 func moment(shows time.Time, zone *time.Location) time.Time {
 	at := time.Date(shows.Year(), shows.Month(), shows.Day(), shows.Hour(), shows.Minute(), shows.Second(), shows.Nanosecond(), zone)
 	begins, ends := at.ZoneBounds()
 	switch is := shown(at, zone); {
-	case is.After(shows): // by the zone before: the clock was set forward just now
+	case is.After(shows): // at has the offset from before the clock was set forward
 		return begins
 	case is.Before(shows):
 		return ends
 	}
-	if !begins.IsZero() { // it may have been shown before the clock was set back
+	if !begins.IsZero() { // the clock may have shown this before it was set back
 		_, now := at.Zone()
 		_, then := begins.Add(-1).In(zone).Zone()
 		if earlier := at.Add(time.Duration(now-then) * time.Second); earlier.Before(begins) && shown(earlier, zone).Equal(shows) {
@@ -102,7 +103,7 @@ func moment(shows time.Time, zone *time.Location) time.Time {
 	return at
 }
 
-// next is the first moment after one that is due; false: there is none.
+// next returns the first moment later than after at which the schedule is due, or false if it is never due again.
 func (w wall) next(after time.Time) (time.Time, bool) {
 	for shows := shown(after, w.zone); ; {
 		before := shows
@@ -116,12 +117,13 @@ func (w wall) next(after time.Time) (time.Time, bool) {
 }
 
 const (
-	never = 100 * 365 * 24 * time.Hour // from now: there is no further tick
-	// mostListed is how many ticks are listed that are due.
+	never = 100 * 365 * 24 * time.Hour // from now: for a schedule without a further tick
+	// mostListed is how many ticks list keeps when more than twice as many are due.
 	mostListed = 2000
 )
 
-// list returns what the scripts are sent. all: with the ticks that were missed.
+// list returns the function that lists the ticks which the scripts get. If all is set, the list has the missed ticks,
+// too.
 func (w wall) list(all bool) lua.Lister {
 	return func(now, last int64) (ticks []int64) {
 		due := time.UnixMilli(now)
@@ -146,10 +148,11 @@ func (w wall) list(all bool) lua.Lister {
 	}
 }
 
-// spans are how far back a tick is looked for: there may be no leap year for eight years.
+// spans are how far back lastDue looks for a tick, one span after the other: there may be no leap year for eight
+// years.
 var spans = []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 32 * 24 * time.Hour, 366 * 24 * time.Hour, 9 * 366 * 24 * time.Hour}
 
-// lastDue is the last tick that is due, in ms since 1970; 0: there is none.
+// lastDue returns the last tick that is due at now, in ms since 1970, or 0 if no tick is due yet.
 func (w wall) lastDue(now time.Time) int64 {
 	for _, span := range spans {
 		at, ok := w.next(now.Add(-span))

@@ -12,24 +12,25 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// bid is an attempt to have the lock and, with the same command, to begin a run. Where the lock is had later, or was not
-// free at once, the run begins with a command of its own. T is what is said of a run that has begun.
+// bid is an attempt to acquire the lock and, with the same command, to begin a run. If the caller gets the lock
+// later, or the lock was not free at once, the run begins with a command of its own. T is what Redis says of a run
+// that has begun.
 type bid[T any] struct {
 	*group
 
 	queue *grant.Queue
 	send  func(context.Context, opening) (a lua.Acquired, told T, isTold bool, err error)
-	back  func(ctx context.Context, token int64, owner string) // no function was entered for what the bid has begun
-	known func() *lua.Outcome                                  // an outcome that this process has seen, and that will do; nil: never
+	back  func(ctx context.Context, token int64, owner string) // tells Redis that the run of the bid was not entered
+	known func() *lua.Outcome                                  // an outcome seen here that will do; a nil func: none will
 
 	sent  bool
 	lost  string    // owner id of the command, if it was not answered; else empty
-	told  *T        // nil: it is not told whether a run may begin
-	token int64     // of the lock that was had with it; 0: it was not
-	heard time.Time // the answer, at that moment
+	told  *T        // nil: Redis did not say whether a run may begin
+	token int64     // of the lock, if the command got the lock; else 0
+	heard time.Time // when the answer came
 }
 
-// opening is what the command of a bid has of the lock.
+// opening is what the command of a bid says about the lock.
 type opening struct {
 	claim lua.Claim
 	seen  int64 // the greatest token that is known
@@ -41,7 +42,7 @@ func queueOf(l *latchkey.Lock) *grant.Queue { return (*lock.Lock)(l).Primitive()
 
 // first sends the first acquire of the attempt.
 func (b *bid[T]) first(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
-	if b.sent { // what it began was lost before it was a hold
+	if b.sent { // the lock of the first acquire was lost before it was a hold
 		return b.queue.Commands.Take(ctx, claim, mode)
 	}
 	b.sent = true
@@ -65,7 +66,7 @@ func (b *bid[T]) first(ctx context.Context, claim lua.Claim, mode lua.Mode) (lua
 	return a, err
 }
 
-// undo says that what it began, or may have begun, was not entered.
+// undo tells Redis about the run that the bid has begun, or may have begun: the function of that run was not entered.
 func (b *bid[T]) undo(ctx context.Context) {
 	token, lost := b.token, b.lost
 	b.token, b.lost, b.told = 0, "", nil
@@ -74,8 +75,8 @@ func (b *bid[T]) undo(ctx context.Context) {
 	}
 }
 
-// under runs f with the lock of the name. It does not if the bid finds that the lock is of no use: then the error matches
-// ErrSettled of package grant.
+// under runs f with the lock of the name. If the bid finds that the lock is not needed, under does not run f, and the
+// error matches ErrSettled of package grant.
 func (b *bid[T]) under(ctx context.Context, l *latchkey.Lock, how patience, f func(context.Context, *latchkey.Hold) error) error {
 	attempt, cancel := grant.Attempt{Parent: ctx, Waits: ctx, First: b.first}, func() {}
 	switch {
@@ -93,7 +94,7 @@ func (b *bid[T]) under(ctx context.Context, l *latchkey.Lock, how patience, f fu
 	return hold.Guard(ctx, h, err, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*latchkey.Hold)(h)) })
 }
 
-// take returns what the bid says of the run of a hold; nil: that must be asked for.
+// take returns what the bid knows about the run of h. If it returns nil, the caller must ask Redis.
 func (b *bid[T]) take(ctx context.Context, h *latchkey.Hold) *T {
 	if b.token != 0 && b.token != h.Token() {
 		b.undo(ctx)

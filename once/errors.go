@@ -34,12 +34,12 @@ type Failure struct {
 // Error returns the text.
 func (f *Failure) Error() string { return f.Text }
 
-// longestText is how many bytes of an error others are told.
+// longestText is how many bytes of an error's text other callers get.
 const longestText = 4 << 10
 
 func failure(err error) string { return identity.Clip(err.Error(), longestText) }
 
-// notRun makes an error match ErrNotRun of the root package, as the errors of a lock's Do that never ran.
+// notRun makes an error match ErrNotRun of the root package, as a lock's Do does if its function never ran.
 func notRun(ctx context.Context, err error) error {
 	return hold.Guard[*grant.Hold](ctx, nil, err, nil)
 }

@@ -23,7 +23,7 @@ type Job struct {
 	lease int64 // ms
 	hook  func(tick time.Time, err error)
 
-	longest time.Duration // for which Run sleeps without a question
+	longest time.Duration // how long Run sleeps without asking Redis
 }
 
 // The bounds of a period.
@@ -32,7 +32,7 @@ const (
 	longestPeriod  = 10 * 365 * 24 * time.Hour
 )
 
-// seeds is how many there are of them: SEED in every/state.lua.
+// seeds is how many seeds there are: the modulus in every/state.lua.
 const seeds = 65521
 
 // Every returns a job that runs once a tick of the fleet: each process calls [Job.Run]. It does no I/O.
@@ -64,7 +64,7 @@ func Every(c *latchkey.Client, name string, period time.Duration, f func(context
 	return newJob(c, name, f, o, period, nil)
 }
 
-// newJob returns a job with that period, or whose ticks are listed.
+// newJob returns a job whose ticks follow from period, or from listed if that is not nil.
 func newJob(c *latchkey.Client, name string, f func(context.Context, *Run) error, o settings, period time.Duration, listed lua.Lister) (*Job, error) {
 	if f == nil {
 		return nil, fail.Wrap(name, fail.Invalid("the function is nil"))
@@ -97,7 +97,7 @@ func newJob(c *latchkey.Client, name string, f func(context.Context, *Run) error
 	return j, nil
 }
 
-// ticks are those of a job.
+// ticks returns what the scripts need to know of a job's ticks.
 func (o settings) ticks(name string, period, lease time.Duration) lua.Ticks {
 	t := lua.Ticks{
 		Period: session.Milliseconds(period), Missed: lua.MissedSkip, Limit: o.limit(defaultDeaths),

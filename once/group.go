@@ -15,7 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// group is what all that is made with one name shares on one client.
+// group is what all objects of one name and family share on one client.
 type group struct {
 	session.Target
 
@@ -28,8 +28,8 @@ type group struct {
 type sight struct {
 	*lua.Outcome
 
-	seen     time.Time // Redis had it at some moment after this one
-	returned time.Time // when its function did, if it ran here; else zero
+	seen     time.Time // Redis had the outcome at some moment after this one
+	returned time.Time // when its function returned, if it ran in this process; else zero
 }
 
 func groupOf(c *latchkey.Client, family lua.Family, name string) (*group, error) {
@@ -51,8 +51,9 @@ func groupOf(c *latchkey.Client, family lua.Family, name string) (*group, error)
 	return g, nil
 }
 
-// saw keeps an outcome for the goroutines of this process that still wait: they need not ask for it. Their waits end. The
-// command that told it was sent then. returned is when its function did, if it ran here; else zero.
+// saw keeps an outcome for the goroutines of this process that still wait: they need not ask Redis. It ends the waits
+// that the outcome serves, and returns their callers. A command that was sent at sent told the outcome. returned is
+// when the function returned, zero if it ran in another process.
 func (g *group) saw(o *lua.Outcome, sent, returned time.Time) (leave []*caller) {
 	g.mu.Lock()
 	if g.last == nil || sent.After(g.last.seen) {
@@ -63,22 +64,22 @@ func (g *group) saw(o *lua.Outcome, sent, returned time.Time) (leave []*caller) 
 	return slices.DeleteFunc(leave, func(c *caller) bool { return !c.look() })
 }
 
-// sawUnderLock is saw for the one that has the lock. Those whose waits end have left when it returns: else
-// the lock would be handed to them, and be held for a moment more.
+// sawUnderLock is saw for a caller that has the lock. It returns after all callers have left whose waits it has
+// ended: else the next release would hand the lock to them, and they would hold it for a moment.
 func (g *group) sawUnderLock(o *lua.Outcome, sent, returned time.Time) {
 	for _, c := range g.saw(o, sent, returned) {
-		<-c.left // soon: nothing is waited for when a wait has ended
+		<-c.left // soon: a caller whose wait has ended waits for nothing
 	}
 }
 
-// caller is one that waits for the lock, or for an outcome that another one has.
+// caller is a goroutine that waits for the lock, or for the outcome of another caller's run.
 type caller struct {
-	known func() *lua.Outcome // one that this process has seen, and that will do; nil: none
+	known func() *lua.Outcome // returns an outcome that this process has seen and that will do, or nil
 	leave context.CancelCauseFunc
-	left  chan struct{} // closed when it does not wait any more
+	left  chan struct{} // closed when the caller does not wait any more
 }
 
-// look ends the wait if there is an outcome, and reports whether there is.
+// look ends the caller's wait if known returns an outcome, and reports whether it does.
 func (c *caller) look() bool {
 	if c.known() == nil {
 		return false
@@ -87,8 +88,8 @@ func (c *caller) look() bool {
 	return true
 }
 
-// waiting returns a context that ends, with ErrSettled of package grant, once this process has seen an
-// outcome that will do. The caller stops that when it does not wait any more.
+// waiting returns a context for a caller's wait. The context ends, with ErrSettled of package grant, once this
+// process has seen an outcome that will do. The caller calls stop when it does not wait any more.
 func (g *group) waiting(ctx context.Context, known func() *lua.Outcome) (waits context.Context, stop func()) {
 	waits, leave := context.WithCancelCause(ctx)
 	c := &caller{known, leave, make(chan struct{})}
@@ -98,7 +99,7 @@ func (g *group) waiting(ctx context.Context, known func() *lua.Outcome) (waits c
 	}
 	g.callers[c] = struct{}{}
 	g.mu.Unlock()
-	c.look() // it may have come in between
+	c.look() // an outcome may have come just before
 	return waits, func() {
 		g.mu.Lock()
 		delete(g.callers, c)
@@ -108,9 +109,8 @@ func (g *group) waiting(ctx context.Context, known func() *lua.Outcome) (waits c
 	}
 }
 
-// endedSince returns the last outcome if its function has returned after this moment, as far as that is
-// known; else nil. It is for a caller that came then. atMost is what the clock showed at a moment, or more,
-// of the server that numbers outcomes.
+// endedSince returns the last outcome if its function is known to have returned after came, when the caller came;
+// else nil. atMost returns an upper bound of what the clock of the server that numbers outcomes showed at a moment.
 func (g *group) endedSince(came time.Time, atMost func(time.Time) int64) *lua.Outcome {
 	last := g.sighted()
 	switch {
@@ -126,7 +126,7 @@ func (g *group) endedSince(came time.Time, atMost func(time.Time) int64) *lua.Ou
 	return nil
 }
 
-// newerThan returns the last outcome if its number is greater than this one; else nil.
+// newerThan returns the last outcome if its number is greater than number; else nil.
 func (g *group) newerThan(number int64) *lua.Outcome {
 	if last := g.sighted(); last != nil && last.Number > number {
 		return last.Outcome
@@ -140,7 +140,8 @@ func (g *group) sighted() *sight {
 	return g.last
 }
 
-// knownSince returns an outcome with a greater number that Redis had at some time after this one; else nil.
+// knownSince returns the last outcome if its number is greater than number and Redis had it at some time after began;
+// else nil.
 func (g *group) knownSince(began time.Time, number int64) *lua.Outcome {
 	if last := g.sighted(); last != nil && last.seen.After(began) && last.Number > number {
 		return last.Outcome
@@ -149,8 +150,8 @@ func (g *group) knownSince(began time.Time, number int64) *lua.Outcome {
 }
 
 // ask sends a command that is safe to repeat until Redis answers, or ctx or the client ends. The error is not
-// wrapped. answered is false when it is not known what Redis says: then stray says whether the command may
-// have taken effect.
+// wrapped. answered is false if the process does not know what Redis says. stray says whether a copy of the command
+// that got no answer may have taken effect.
 func (g *group) ask(ctx context.Context, send func(context.Context) error) (answered, stray bool, err error) {
 	if ctx.Err() != nil {
 		return false, false, fail.ContextError(ctx)
@@ -169,11 +170,13 @@ func (g *group) ask(ctx context.Context, send func(context.Context) error) (answ
 	return false, stray, end
 }
 
-// aMinute is how long a process sleeps at most without a look at the clock: the time that its machine is
-// suspended does not count for timers. For so long it also says what it could not say at once.
+// aMinute is how long a process sleeps at most before it looks at the clock: timers do not count the time in which
+// the machine is suspended. aMinute is also how long the process repeats in the background what it could not say at
+// once.
 const aMinute = time.Minute
 
-// given sends what must be said although ctx may have ended: for the release timeout here, and then in the background.
+// given sends a command that Redis must get although ctx may have ended: here for the release timeout, and then in
+// the background.
 func (g *group) given(ctx context.Context, send func(context.Context) error) {
 	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.Client.Options.ReleaseTimeout)
 	defer cancel()
@@ -187,8 +190,8 @@ func (g *group) given(ctx context.Context, send func(context.Context) error) {
 	})
 }
 
-// lingering returns a context that outlives ctx for as long as a release may take: what is done is to be
-// recorded, also when the caller has gone.
+// lingering returns a context that outlives ctx by as long as a release may take: the process records what is done
+// also after the caller has gone.
 func (g *group) lingering(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() != nil {
 		return context.WithTimeout(context.WithoutCancel(ctx), g.Client.Options.ReleaseTimeout)
@@ -201,13 +204,13 @@ func (g *group) lingering(ctx context.Context) (context.Context, context.CancelF
 	return longer, func() { unhook(); cancel() }
 }
 
-// follow has the next holds of a lock have greater tokens than a record has: Redis may have lost the tokens
-// of the lock.
+// follow makes the next holds of the lock get greater tokens than token, which is in the record: Redis may have lost
+// the tokens of the lock.
 func follow(h *latchkey.Hold, token int64) {
 	session.Raise(grant.Alone((*grant.Hold)(h)).Floor, token)
 }
 
-// enter refuses what begins after the client was closed, or after its context ended.
+// enter returns an error if the client is closed, or ctx has ended.
 func (g *group) enter(ctx context.Context) error {
 	if g.Client.Closing.Err() != nil {
 		return fail.ErrClosed

@@ -82,22 +82,22 @@ func InspectJob(ctx context.Context, c *latchkey.Client, name string) (s JobStat
 	return s, nil
 }
 
-// jobRun is what Redis says of a run. A text that cannot be read is one of another version: then it is not told.
+// jobRun returns what Redis says of a run. It leaves out a text that it cannot read: another version wrote that text.
 func jobRun(r lua.TickRun) JobRun {
 	var who identity.Signed
 	_ = json.Unmarshal([]byte(r.Who), &who) // see above
 	run := JobRun{
 		Tick: time.UnixMilli(r.Tick).UTC(), Attempt: int(r.Attempt), Began: time.UnixMilli(r.Began),
 		Took: milliseconds(r.Took), By: latchkey.Identity(who.Party()),
-		End: map[lua.RunEnd]RunEnd{lua.RunDone: Done, lua.RunFailed: Failed, lua.RunGaveUp: GaveUp, lua.RunDied: Died}[r.End], // else it goes on,
+		End: map[lua.RunEnd]RunEnd{lua.RunDone: Done, lua.RunFailed: Failed, lua.RunGaveUp: GaveUp, lua.RunDied: Died}[r.End], // else it goes on
 	}
 	_ = json.Unmarshal([]byte(r.Text), &run.Err)
 	run.Err = identity.Clip(run.Err, longestTold)
 	return run
 }
 
-// longestHistory is how many runs are told that have ended.
+// longestHistory is how many ended runs InspectJob returns.
 const longestHistory = 10
 
-// longestTold is how many bytes of an error a record of runs has.
+// longestTold is how many bytes of an error's text the record of a run has.
 const longestTold = 200

@@ -49,7 +49,7 @@ func (j *Job) Run(ctx context.Context) error {
 
 func (j *Job) log() *slog.Logger { return j.group.Client.Options.Logger.With("name", j.Name()) }
 
-// tell tells the hook of an error.
+// tell passes an error to the hook of [WithOnError].
 func (j *Job) tell(tick time.Time, err error) {
 	if j.hook != nil {
 		j.group.Client.Notifier.Notify(func() { j.hook(tick, err) })
@@ -62,25 +62,24 @@ func hopeless(err error) bool {
 		errors.Is(err, fail.ErrInvalid) || lua.Forbidden(err)
 }
 
-// rounds are one call of Run.
+// rounds is one call of Run.
 type rounds struct {
 	*Job
 	by   string // the id of this call, for every/due.lua
-	mine bool   // it has run the last tick that it knows of
-	more bool   // a tick is due that no process runs, as far as it knows
+	mine bool   // this call has run the last tick that it knows of
+	more bool   // a tick is due, and no process is known to run it
 
-	pause retry.Backoff // after what failed
-	fails bool          // the last round did
+	pause retry.Backoff // after a failure
+	fails bool          // the last round failed
 }
 
-// wake is when a round begins next, if nothing is done before: so much later, and behind says whether another
-// process may be expected to be first.
+// wake is when the next round begins: after in. behind says whether another process is likely to be first.
 type wake struct {
 	in     time.Duration
 	behind bool
 }
 
-// round does what is to be done now.
+// round does what is due now, and returns when to look again.
 func (r *rounds) round(ctx context.Context) (wake, error) {
 	if !r.more {
 		var d lua.Due
@@ -98,8 +97,8 @@ func (r *rounds) round(ctx context.Context) (wake, error) {
 	return r.take(ctx)
 }
 
-// untaken is when to look again if there was nothing to do. A process that did not run the last tick looks a
-// moment after the next one. By then that is run, as a rule, and there is nothing more to ask.
+// untaken returns when to look again if there was nothing to do. A process that did not run the last tick looks a
+// moment after the next tick. By then another process has run that tick, as a rule, and there is nothing more to ask.
 func (r *rounds) untaken(d lua.Due) wake {
 	next := wake{milliseconds(d.Next), !r.mine}
 	if d.Dead > 0 {
@@ -137,9 +136,9 @@ func (r *rounds) bidding() *bid[lua.Tick] {
 	}
 }
 
-// run runs the tick that is due, if there still is one, under the lock.
+// run runs the due tick under the lock, if a tick is still due.
 func (r *rounds) run(ctx, held context.Context, h *latchkey.Hold, b *bid[lua.Tick]) (wake, error) {
-	again := b.lost != "" // what it began may be this run
+	again := b.lost != "" // the acquire without an answer may have begun this run
 	told := b.take(ctx, h)
 	if told == nil {
 		told = new(lua.Tick)
@@ -159,7 +158,7 @@ func (r *rounds) run(ctx, held context.Context, h *latchkey.Hold, b *bid[lua.Tic
 	}
 	t := *told
 	r.leftOut(t)
-	if t.Stale { // the lock was lost, or Redis has lost its last token, and not this one
+	if t.Stale { // the lock was lost, or Redis lost the lock's token but has the record
 		follow(h, t.Last)
 		return wake{in: r.pause.Next()}, nil
 	}
@@ -183,7 +182,7 @@ func (r *rounds) run(ctx, held context.Context, h *latchkey.Hold, b *bid[lua.Tic
 	return r.over(longer, run, err)
 }
 
-// leftOut says which ticks are not run.
+// leftOut logs which ticks no process will run.
 func (r *rounds) leftOut(t lua.Tick) {
 	if t.Dropped > 0 {
 		tick := time.UnixMilli(t.Dropped).UTC()
@@ -195,22 +194,23 @@ func (r *rounds) leftOut(t lua.Tick) {
 	}
 }
 
-// lives is how a run ended whose process lives, although its tick is not over.
+// lives says how a run ended if its process lives, although its tick is not over.
 type lives bool
 
 const (
-	notEntered lives = false // its function was not entered
+	notEntered lives = false // the function was not entered
 	gaveUp     lives = true
 )
 
-// back says that the process of a run lives. owner is of an acquire that was not answered, whose token is not known.
+// back tells Redis that the process of a run lives. If an acquire was not answered, its token is not known: then
+// owner is the owner id of the acquire, and token is 0.
 func (r *rounds) back(ctx context.Context, token int64, owner string, how lives) {
 	r.group.given(ctx, func(ctx context.Context) error {
 		return r.group.Client.Conn.BackTick(ctx, r.group.Keys, r.ticks, token, owner, bool(how))
 	})
 }
 
-// over records that a tick is over, and what its function returned.
+// over records that a tick is over, and the error of its function.
 func (r *rounds) over(ctx context.Context, run *Run, failed error) (wake, error) {
 	var next int64
 	text := ""
@@ -239,11 +239,11 @@ func (r *rounds) sleep(ctx context.Context, next wake) {
 	if next.in <= 0 {
 		return
 	}
-	// The server's clock may have been wrong when it was asked: it is asked again within a period.
+	// The server's clock may have been wrong at the last question: the next question comes within a period.
 	next.in = min(next.in, r.longest)
 	ctx, stop := retry.Until(ctx, r.group.Client.Closing)
 	defer stop()
-	// Clocks differ by a little in how fast they run. A process that came too early would have to ask again.
+	// Clocks run at slightly different speeds. A process that came too early would have to ask again.
 	wait := next.in + time.Millisecond + min(next.in/20_000, 50*time.Millisecond)
 	if next.behind {
 		spread := min(r.longest/5, 50*time.Millisecond)

@@ -20,7 +20,7 @@ type Once struct {
 	since   origin
 }
 
-// origin is when the time for which something is remembered begins.
+// origin is from when Redis counts the time for which it remembers a run.
 type origin uint8
 
 const (
@@ -129,7 +129,7 @@ func (o *Once) Result(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// wanted is how much of an outcome is read.
+// wanted is how much of an outcome read asks for.
 type wanted uint8
 
 const (
@@ -137,7 +137,7 @@ const (
 	withResult
 )
 
-// read asks what became of it.
+// read asks Redis for the outcome of the name.
 func (o *Once) read(ctx context.Context, what wanted) (b lua.Begun, err error) {
 	_, _, err = o.runner.ask(ctx, func(ctx context.Context) (err error) {
 		b, err = o.runner.Client.Conn.Look(ctx, o.runner.Keys, o.runner.wanted(o.runner.tooOld()), what == withResult)
@@ -149,8 +149,8 @@ func (o *Once) read(ctx context.Context, what wanted) (b lua.Begun, err error) {
 	return b, nil
 }
 
-// run runs f under the lock, if that is still to be done. ctx is the caller's, held that of the hold. With
-// waits it waits for the end of a pause.
+// run runs f under the lock, unless the work is done already. ctx is the context of the caller, held the context of
+// the hold. If how is waits, run waits for the end of a pause.
 func (o *Once) run(ctx, held context.Context, h *latchkey.Hold, bid *runBid, a *verdict, how patience, f func(context.Context, *Run) error) error {
 	run := o.runner.begin(ctx, held, h, bid, how, a)
 	if run == nil {
@@ -160,10 +160,10 @@ func (o *Once) run(ctx, held context.Context, h *latchkey.Hold, bid *runBid, a *
 	began := time.Now()
 	failed := true // f panics, or ends its goroutine
 	defer func() {
-		if failed && held.Err() == nil { // else its attempt counts, and the next one need not wait
+		if failed && held.Err() == nil { // else the attempt counts, and the next run need not wait
 			ended, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.runner.Client.Options.ReleaseTimeout)
 			defer cancel()
-			_, _ = o.runner.finish(ended, run, nil, time.Time{}, o.backoff.pause(run.attempt), o.remember(began)) // the lease ends it otherwise
+			_, _ = o.runner.finish(ended, run, nil, time.Time{}, o.backoff.pause(run.attempt), o.remember(began)) // or the lease ends the run
 		}
 	}()
 	if err := f(held, run); err != nil {
@@ -177,8 +177,8 @@ func (o *Once) run(ctx, held context.Context, h *latchkey.Hold, bid *runBid, a *
 	return nil
 }
 
-// remember is for how long Redis remembers a run that began then and ends now, in ms: for a second at least,
-// so that a finish whose reply was lost can be repeated.
+// remember returns for how long Redis remembers a run that began at began and ends now, in ms. This time is at least
+// a second, so that a finish whose reply was lost can be repeated.
 func (o *Once) remember(began time.Time) int64 {
 	if o.since == sinceEnd {
 		return session.Milliseconds(o.ttl)

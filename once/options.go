@@ -104,7 +104,7 @@ type settings struct {
 
 type backoff struct{ first, last time.Duration }
 
-// pause returns how long it is until the next attempt after this one, in ms.
+// pause returns how long the pause is after a failed attempt with this number, in ms.
 func (b *backoff) pause(attempt int64) int64 {
 	if b == nil {
 		return 0
@@ -121,7 +121,7 @@ const (
 	longestPause = 24 * time.Hour
 	defaultTTL   = 24 * time.Hour
 	maxEdition   = 1<<53 - 2
-	// defaultDeaths is how many runs of a tick may die: a process may be killed by chance, and the next one not.
+	// defaultDeaths is how many runs of a tick may die. Chance may kill one process, and not the next one.
 	defaultDeaths = 2
 )
 
@@ -134,7 +134,7 @@ func settingsOf(opts []Option) (o settings) {
 	return o
 }
 
-// purpose is what options are given for.
+// purpose says to which function the options are given.
 type purpose uint8
 
 const (
@@ -144,8 +144,8 @@ const (
 	forAt
 )
 
-// valid checks all but the lease, which the lock checks. The jitter must be below the period; 0 is for what
-// has none.
+// valid checks all options but the lease, which the lock checks. The jitter must be below the period. period is 0 for
+// a purpose without one.
 func (o settings) valid(given purpose, period time.Duration) error {
 	isOnce, isJob := given == forNew, given == forEvery || given == forAt
 	switch {

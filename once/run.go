@@ -16,10 +16,10 @@ const MaxResult = 64 << 10
 type Run struct {
 	hold    *latchkey.Hold
 	attempt int64
-	tick    time.Time // of Every alone
+	tick    time.Time // of Every and At alone
 	results bool      // there may be a result
-	began   int64     // the server's clock in microseconds; 0: not told
-	heard   time.Time // when it was, or later
+	began   int64     // when the run began, by the server's clock in microseconds; 0: not told
+	heard   time.Time // when this process got began, or later
 
 	mu     sync.Mutex
 	result []byte

@@ -15,7 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
-// longestRun is for how long a run may take: after that its record may be gone, and it is stale.
+// longestRun is how long a run may take. After that its record may be gone, and the run is stale.
 const longestRun = 7 * 24 * time.Hour
 
 // runner is what runs under a lock and has an outcome: a Once, or one call of Share.
@@ -23,13 +23,13 @@ type runner struct {
 	*group
 	lock    *latchkey.Lock
 	limit   int64 // how many runs there may be; 0: any number
-	edition int64 // the number of the outcome; 0: it has none of its own
+	edition int64 // the number of the outcome; 0: the server's clock numbers it
 }
 
-// tooOld is the number of an outcome that is not for this edition; 0 for none.
+// tooOld returns the greatest number of an outcome that is too old for this edition; 0: no outcome is too old.
 func (r *runner) tooOld() int64 { return max(r.edition-1, 0) }
 
-// wanted is an outcome with a greater number than this one.
+// wanted asks for an outcome with a greater number than since.
 func (r *runner) wanted(since int64) lua.Wanted {
 	return lua.Wanted{Since: since, Edition: r.edition, Limit: r.limit}
 }
@@ -59,21 +59,21 @@ const (
 	tries
 )
 
-// verdict is what came of holding the lock once. The zero value: the lock was not acquired, or f has failed.
+// verdict is what came of holding the lock once. The zero value says that the lock was not acquired, or f has failed.
 type verdict struct {
 	ran     bool         // f has begun
 	done    bool         // there is an outcome
-	outcome *lua.Outcome // the one that another run had
+	outcome *lua.Outcome // of another run
 	again   bool         // nothing is known: the lock was lost, or no caller may run yet
 	err     error        // of a step, not wrapped
 	name    string
 }
 
-// result is what the caller gets, where err is that of the lock's Do.
+// result returns the error that the caller gets. err is the error of the lock's Do.
 func (a *verdict) result(ctx context.Context, err error) error {
 	switch {
 	case a.done:
-		return nil // also when the lock was lost: what counts is what was recorded
+		return nil // also if the lock was lost: the record counts
 	case a.err == nil:
 		return err
 	case a.ran:
@@ -93,13 +93,14 @@ type runBid struct {
 
 	asks  lua.Beginning
 	since *atomic.Int64 // only outcomes with a greater number will do; [lua.AllByNow]: not known yet
-	came  time.Time     // when its caller did
+	came  time.Time     // when the caller came
 
 	doubted bool // see doubts
 }
 
-// wanted is since, or, where a caller of this process came behind others and sent nothing, what the clock
-// showed then. If that is not known, or was doubted, what there is by now is too old.
+// wanted returns since if Redis has told it. A caller that came behind others of this process has sent nothing: then
+// wanted returns what the server's clock showed at came. If that time is not known, or was doubted, wanted asks
+// Redis, and all outcomes until now are too old.
 func (b *runBid) wanted(ctx context.Context) (int64, error) {
 	if since := b.since.Load(); since != lua.AllByNow {
 		return since, nil
@@ -114,15 +115,15 @@ func (b *runBid) wanted(ctx context.Context) (int64, error) {
 	return since, err
 }
 
-// doubts reports whether an outcome is perhaps not newer than the caller, although its number is: that is
-// ahead of the clock, which was set back.
+// doubts reports whether an outcome is perhaps not newer than the caller, although its number is greater: the number
+// is ahead of the server's clock, which was set back.
 func (b *runBid) doubts(o *lua.Outcome) bool {
 	b.doubted = b.since.Load() == lua.AllByNow && o.Number > b.queue.At.ServerClock.AtMost(time.Now())
 	return b.doubted
 }
 
-// bidding returns a bid, which tells a of an outcome, or that no run may follow. known returns an outcome
-// that this process has seen, and that will do; nil: there is none.
+// bidding returns a bid. The bid notes in a an outcome, or that no run may follow. known returns an outcome that this
+// process has seen and that will do, or nil.
 func (r *runner) bidding(asks lua.Beginning, came time.Time, since *atomic.Int64, a *verdict, known func() *lua.Outcome) *runBid {
 	a.name = r.lock.Name()
 	b := &runBid{asks: asks, came: came, since: since}
@@ -151,11 +152,12 @@ func (r *runner) bidding(asks lua.Beginning, came time.Time, since *atomic.Int64
 	return b
 }
 
-// under runs f with the lock of the name, as the bid does. It tells a of an outcome that this process has seen.
+// under runs f with the lock of the name, as under of the bid does. If this process has seen an outcome that will do,
+// under notes the outcome in a, and does not run f.
 func (b *runBid) under(ctx context.Context, l *latchkey.Lock, how patience, a *verdict, f func(context.Context, *latchkey.Hold) error) error {
 	err := b.bid.under(ctx, l, how, func(held context.Context, h *latchkey.Hold) error {
 		if outcome := b.known(); outcome != nil {
-			b.undo(held) // Redis may have forgotten it by then
+			b.undo(held) // Redis may have forgotten the outcome, and begun a run
 			a.done, a.outcome = true, outcome
 			return nil
 		}
@@ -168,7 +170,7 @@ func (b *runBid) under(ctx context.Context, l *latchkey.Lock, how patience, a *v
 	return err
 }
 
-// settle notes that there is an outcome, or that no run may follow. It reports whether it is so.
+// settle notes in a that there is an outcome, or that no run may follow. It reports whether b says one of the two.
 func (a *verdict) settle(b *lua.Begun) bool {
 	switch {
 	case b.Outcome != nil:
@@ -181,10 +183,10 @@ func (a *verdict) settle(b *lua.Begun) bool {
 	return true
 }
 
-// begin begins a run, and returns nil when there is nothing to run: then a says why. With waits it waits for the end of a
-// pause, under the lock.
+// begin begins a run. It returns nil if there is nothing to run: then a says why. If how is waits, begin waits for
+// the end of a pause, under the lock.
 func (r *runner) begin(ctx, held context.Context, h *latchkey.Hold, bid *runBid, how patience, a *verdict) *Run {
-	again := bid.lost != "" // what it began may be this run
+	again := bid.lost != "" // the acquire without an answer may have begun this run
 	told := bid.take(ctx, h)
 	for {
 		var b lua.Begun
@@ -225,7 +227,7 @@ func (r *runner) begin(ctx, held context.Context, h *latchkey.Hold, bid *runBid,
 			if b.Outcome != nil {
 				r.sawUnderLock(b.Outcome, sent, time.Time{})
 			}
-		case b.Stale: // the lock was lost, or Redis has lost its last token, and not this one
+		case b.Stale: // the lock was lost, or Redis lost the lock's token but has the record
 			follow(h, b.Last)
 			a.again = true
 		case b.Wait > 0 && how == tries:
@@ -241,21 +243,21 @@ func (r *runner) begin(ctx, held context.Context, h *latchkey.Hold, bid *runBid,
 	}
 }
 
-// back says that a run which was asked for has not begun, as far as is known here: so it is no attempt. It is
-// called under the lock, so that the next run is asked for after that, if Redis answers in time. Else it is
-// said in the background. owner is of an acquire that was not answered, whose token is not known; else it is
-// empty.
+// back tells Redis that a run which was asked for has not begun, as far as this process knows: so the run is no
+// attempt. The caller has the lock. So no process asks for the next run before Redis has run the command, if Redis
+// answers in time. Else the client repeats the command in the background. If an acquire was not answered, its token
+// is not known: then owner is the owner id of the acquire. Else owner is empty.
 func (r *runner) back(ctx context.Context, token int64, owner string, kept int64) {
 	r.given(ctx, func(ctx context.Context) error { return r.Client.Conn.Back(ctx, r.Keys, token, owner, kept) })
 }
 
-// finish records the end of a run that returned at that moment: its outcome, or nil when it has failed. recorded is false
-// with an error that is not wrapped.
+// finish records the end of a run: its outcome o, or a failure if o is nil. returned is when the function returned,
+// or zero. If recorded is false, err says why, and is not wrapped.
 func (r *runner) finish(ctx context.Context, run *Run, o *lua.Outcome, returned time.Time, pause, kept int64) (recorded bool, err error) {
 	var number int64
 	var end lua.Ended
 	var at int64
-	if !returned.IsZero() { // each is the server's clock then, or less: by a trip at most
+	if !returned.IsZero() { // both are the server's clock at returned, or less by a trip at most
 		at = max(queueOf(r.lock).At.ServerClock.At(returned), run.began+returned.Sub(run.heard).Microseconds())
 	}
 	sent := time.Now()
@@ -273,11 +275,12 @@ func (r *runner) finish(ctx context.Context, run *Run, o *lua.Outcome, returned 
 	return true, nil
 }
 
-// ended is why it is not recorded that a run ended. stray says that an earlier copy of the finish may have taken effect.
+// ended returns why the end of a run is not recorded, or nil if it is. stray says that an earlier copy of the finish
+// may have taken effect.
 func ended(end lua.Ended, stray bool, err error) error {
 	switch {
 	case err != nil && stray && !errors.Is(err, fail.ErrWrongType):
-		return fail.Join(lua.Quiet(err), fail.ErrUnknownOutcome) // it was a timer of ours
+		return fail.Join(lua.Quiet(err), fail.ErrUnknownOutcome) // the context that ended was ours
 	case err != nil:
 		return err
 	case end == lua.EndForgotten && stray:

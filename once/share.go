@@ -11,8 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// How long the record of a name is kept: an outcome for callers that wait for the lock behind each other, and
-// that of a run which has not ended.
+// How long Redis keeps the record of a name: for delivery after an outcome, for callers that wait for the lock behind
+// each other; for longestShared while a run has not ended.
 const (
 	delivery      = time.Minute
 	longestShared = 24 * time.Hour
@@ -91,7 +91,7 @@ func (r *runner) share(
 	returned := time.Now()
 	run.take()
 	if err != nil && held.Err() != nil {
-		return nil, err // it did not run to its end: the next one does
+		return nil, err // f did not run to its end: the next caller runs its own
 	}
 	if err == nil && len(b) > MaxResult {
 		err = fail.Wrap(h.Name(), tooLong(b))

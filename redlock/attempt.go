@@ -11,24 +11,24 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// errSilent says that so many servers were away or silent that no majority could be asked.
+// errSilent says that no majority answered, because too many servers were away or silent.
 var errSilent = errors.New("no majority of the servers answered")
 
-// grace is how long the first servers are waited for before the others are asked, too.
+// grace is how long an attempt waits for the servers that it asks first, before it asks the others, too.
 const grace = 10 * time.Millisecond
 
-// answer is what came of one server.
+// answer is how one server answered: with a part, or with an error.
 type answer struct {
 	server int
 	part   *grant.Part
 	err    error
 }
 
-// skipped is the server that an attempt does not ask, because its caller already stands in the queue there; nil:
-// it asks all.
+// skipped is the server that an attempt leaves out: the caller already stands in the queue there. If skipped is nil,
+// the attempt asks all servers.
 type skipped struct {
 	server int
-	busy   bool // others have the lock there, as the server says
+	busy   bool // the server says that others have the lock there
 }
 
 // attempt takes the lock on a majority, or on none.
@@ -40,14 +40,15 @@ func (w *engine) attempt(waits context.Context, skip *skipped) (*quorum, error) 
 	return w.complete(waits, w.newQuorum(), 0, skip)
 }
 
-// complete takes the lock on a majority, or gives back what it got. q may have one part already. It ends after the
-// command timeout, or after half of the lease, so that enough of the lease is left for the hold. All servers are
-// to give this token; with 0 each gives its next one.
+// complete takes the lock on a majority, or gives back what it got. q may have one part already. The questions end
+// after the command timeout, or after half of the lease if that is shorter, so that enough of the lease is left for
+// the hold. q.settle has the same limit. All servers are to give this token. If token is 0, each server gives its
+// next one.
 func (w *engine) complete(waits context.Context, q *quorum, token int64, skip *skipped) (*quorum, error) {
 	ctx, cancel := context.WithTimeout(waits, min(w.Client().Options.CommandTimeout, w.servers[0].Lease()/2))
 	defer cancel()
 	asked, err := w.ask(ctx, q, token, skip)
-	cancel() // servers that are still asked: what they give is given back
+	cancel() // the servers that are still asked: a late part is given back
 	if others := q.withoutOthers(); len(others) > 0 {
 		releaseAll(context.Background(), others, grant.Quietly)
 	}
@@ -57,7 +58,7 @@ func (w *engine) complete(waits context.Context, q *quorum, token int64, skip *s
 		stop()
 	}
 	if asked.open > 0 {
-		go asked.giveBackLate() // also when clients were closed meanwhile; all that is asked ends soon
+		go asked.giveBackLate() // also after clients were closed: each question ends soon
 	}
 	if err != nil {
 		q.undo()
@@ -66,12 +67,12 @@ func (w *engine) complete(waits context.Context, q *quorum, token int64, skip *s
 	return q, nil
 }
 
-// lead is how far ahead of the servers' clocks a token is proposed, in microseconds, beside the time of a
-// trip. So late may a command be. Tokens may be 5 ms ahead (shared/token.lua).
+// lead is how many microseconds a proposed token is ahead of the servers' clocks, beside the time of a trip. If a
+// command is late by no more, the server still gives the proposed token. Tokens may be 5 ms ahead (shared/token.lua).
 const lead = 1000
 
-// propose has all servers give the same token: one that is greater than all that are known, and ahead of the
-// clocks.
+// propose makes all servers give the same token: one that is greater than every known token that is believed, and
+// ahead of the clocks.
 func (w *engine) propose(now time.Time) {
 	known := make([]int64, 0, len(w.servers))
 	for _, p := range w.servers {
@@ -92,8 +93,8 @@ func (w *engine) propose(now time.Time) {
 	}
 }
 
-// proposal is the token that the others are asked for after the first part: its own, if that is believed. It
-// is 0 otherwise.
+// proposal returns the token for which the caller asks the other servers after the first part: the token of that
+// part, if it is believed, else 0.
 func (w *engine) proposal(server int, part *grant.Part) int64 {
 	known, now := make([]int64, 0, len(w.servers)), time.Now()
 	for i, p := range w.servers {
@@ -109,14 +110,14 @@ func (w *engine) proposal(server int, part *grant.Part) int64 {
 	return part.Token()
 }
 
-// asking are the servers that are being asked.
+// asking has the servers that an attempt has asked, and their answers.
 type asking struct {
 	answers chan answer
-	open    int    // how many have not answered
+	open    int    // questions without an answer yet
 	unheard []bool // by server: it has not answered, or was not asked yet
 }
 
-// well is how many servers that have not answered are not known to be away.
+// well counts the servers that have not answered yet and are not known to be away.
 func (a *asking) well(w *engine) (n int) {
 	for i, p := range w.servers {
 		if a.unheard[i] && p.Queue.At.Health().Away() == nil {
@@ -126,9 +127,9 @@ func (a *asking) well(w *engine) (n int) {
 	return n
 }
 
-// ask asks a majority side by side, those first that are not known to be away. Where one of them fails
-// another one is asked, and all others when one is slow. It returns when a majority has granted, or none
-// can.
+// ask asks a majority side by side, and first the servers that are not known to be away. If one server fails, ask
+// asks another. If one is slow, ask asks all others. ask returns once a majority has granted, or no majority can
+// grant any more.
 func (w *engine) ask(ctx context.Context, q *quorum, token int64, skip *skipped) (a *asking, err error) {
 	a = &asking{answers: make(chan answer, len(w.servers)), unheard: make([]bool, len(w.servers))}
 	failed := failures{servers: len(w.servers), majority: w.majority}
@@ -165,8 +166,8 @@ func (w *engine) ask(ctx context.Context, q *quorum, token int64, skip *skipped)
 		if err := failed.err(granted, a.open); err != nil {
 			return a, err
 		}
-		// Other processes that want it may have some of the servers that are left. Waiting for servers that are
-		// away would keep these processes waiting, too.
+		// Only servers that are away could still complete the majority. Competing processes may have some of the
+		// others. If the attempt waited for the servers that are away, it would keep those processes waiting, too.
 		if failed.taken > 0 && granted+failed.taken >= w.majority && granted+a.well(w) < w.majority {
 			return a, fail.ErrNotAcquired
 		}
@@ -175,7 +176,7 @@ func (w *engine) ask(ctx context.Context, q *quorum, token int64, skip *skipped)
 			a.open--
 			a.unheard[got.server] = false
 			if !near && (got.err == nil || ctx.Err() == nil && errors.Is(got.err, fail.ErrNotAcquired)) {
-				near = true // what comes later may be of a server that is slow
+				near = true // a later answer may be of a slow server
 				w.trip.Store(int64(time.Since(began)))
 			}
 			if got.err == nil {
@@ -190,7 +191,7 @@ func (w *engine) ask(ctx context.Context, q *quorum, token int64, skip *skipped)
 		case <-slow.C:
 			next(len(waiting))
 		case <-ended:
-			ended, over = nil, time.After(grace) // what is asked sees it, too
+			ended, over = nil, time.After(grace) // each question ends with ctx, too
 		case <-over: // rueidis may be dialling, which no context ends
 			return a, failed.overdue(granted, a.open, began)
 		}
@@ -198,36 +199,36 @@ func (w *engine) ask(ctx context.Context, q *quorum, token int64, skip *skipped)
 	return a, nil
 }
 
-// giveBackLate gives back what arrives after the attempt.
+// giveBackLate gives back each part that a server grants after the attempt has ended.
 func (a *asking) giveBackLate() {
 	for ; a.open > 0; a.open-- {
 		if late := <-a.answers; late.part != nil {
-			go func() { _ = late.part.Release(context.Background(), grant.Quietly) }() // which is repeated until it is answered
+			go func() { _ = late.part.Release(context.Background(), grant.Quietly) }() // repeats until the server answers
 		}
 	}
 }
 
-// failures are the servers that did not grant.
+// failures counts the servers that did not grant, by reason.
 type failures struct {
 	servers, majority int
-	taken             int   // somebody else has the lock there
-	away              error // why the last one of those is away; nil: its answer was not waited for
+	taken             int   // another owner has the lock there
+	away              error // why the last silent server is away; nil: the attempt only ended too early
 	silent            int
-	refusal           error // of the first one that will refuse again
+	refusal           error // of the first server that will refuse again
 	refused           int
-	far               int // a token that is not believed
+	far               int // their tokens are not believed
 }
 
-// add is told why a server did not grant, and whether it came when the attempt was over already.
+// add counts a server that did not grant. err says why. over says that err came after the attempt was over.
 func (f *failures) add(err error, over bool) {
 	switch {
 	case errors.Is(err, fail.ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		f.silent++ // also when it is ErrNotAcquired as well, because the time to wait was over meanwhile
+		f.silent++ // also if err is ErrNotAcquired as well: the time to wait ended before the answer
 		if errors.Is(err, fail.ErrUnavailable) {
 			f.away = err
 		}
 	case errors.Is(err, fail.ErrNotAcquired) && over:
-		f.silent++ // it may say no more than that its wait has ended
+		f.silent++ // err may only say that the wait has ended
 	case errors.Is(err, fail.ErrNotAcquired):
 		f.taken++
 	default:
@@ -237,7 +238,7 @@ func (f *failures) add(err error, over bool) {
 	}
 }
 
-// overdue is err when the open questions are not waited for any more.
+// overdue is err after the attempt has stopped waiting: it counts the open questions as silent.
 func (f *failures) overdue(granted, open int, began time.Time) error {
 	for range open {
 		if silence := retry.Silence(began); silence != nil {
@@ -252,10 +253,10 @@ func (f *failures) overdue(granted, open int, began time.Time) error {
 	return errSilent
 }
 
-// err is why no majority can grant, after so many have and while so many are open. It is nil while one can,
-// or while it is not clear whether a majority answers.
+// err returns why no majority can grant any more, after granted servers have granted and while open have not
+// answered. It returns nil while a majority can still grant, or while it is not clear whether a majority answers.
 func (f *failures) err(granted, open int) error {
-	spare := f.servers - f.majority // so many may fail
+	spare := f.servers - f.majority // so many servers may fail
 	majorityAnswers := granted+f.taken >= f.majority
 	refused, refusal := f.refused+f.far, f.refusal
 	if refusal == nil {

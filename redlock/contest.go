@@ -12,20 +12,21 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// Who asks next. Processes that ask at the same time take servers from one another, and none gets a majority.
-// So waiters stand in the queue of one server, the coordinator, as waiters of any lock do. A release
-// grants the coordinator's part to the head of that queue. The head asks the other servers, and all others
-// sleep.
+// Who asks next. Processes that ask at the same time take servers from one another, and none gets a majority. So
+// waiters stand in the queue of one server, the coordinator, as waiters of any lock do. A release grants the
+// coordinator's part to the head of that queue. The head asks the other servers, and the other waiters sleep.
 //
-// The coordinator gives a hint, and no right: the process that has a majority has the lock. A process that is
-// refused by the others gives back the coordinator's part. Otherwise two processes that queue on two servers,
-// since they do not see the same ones, would wait for each other. No process relies on the coordinator: one
-// that stands there for long tries without it from time to time, and when it hears of a release.
+// The coordinator's queue is a hint and gives no right: the process that has a majority has the lock. If the other
+// servers refuse a process, it gives back the coordinator's part. Otherwise two processes that see different servers,
+// and so queue on two coordinators, would wait for each other. No process relies on the coordinator: a process that
+// stands in the queue for long tries without the coordinator, from time to time and after each release that the
+// process hears of.
 
-// patience is how long a process stands in the queue before it tries without the coordinator, beside
-// patientTrips round trips. It is a random time up to that, and more than half of it, so that not all come at once.
-// A hand-off takes two trips, and an attempt keeps servers from others for as long: where trips are long, all
-// would be in each other's way. After each attempt in vain their part doubles, up to eight times, or a lease.
+// patience and the time of patientTrips round trips are how long a process stands in the queue at most before it
+// tries without the coordinator. The time is random, and at least half of this sum, so that the processes do not all
+// try at once. The trips count because a hand-off takes two of them, and an attempt keeps servers from other
+// processes for as long: if trips are long, all processes would be in each other's way. After each attempt in vain
+// the time of the trips doubles, up to eight times, and to a lease at most.
 const patience, patientTrips = 400 * time.Millisecond, 4
 
 func (c *contest) somePatience() time.Duration {
@@ -34,8 +35,8 @@ func (c *contest) somePatience() time.Duration {
 	return most/2 + rand.N(most/2)
 }
 
-// jitter is how long a waiter pauses at most after it has heard of a release. By then all servers have been
-// told, and not all waiters come at once.
+// jitter is how long a waiter pauses at most after it has heard of a release. In that time the release reaches all
+// servers. The pause is random, so that the waiters do not all ask at once.
 const jitter = 2 * time.Millisecond
 
 // contest is one call that waits for the lock.
@@ -44,24 +45,24 @@ type contest struct {
 	attempt  grant.Attempt
 	contends func() // called when others have the lock
 
-	unfit   []bool        // by server: it is no coordinator, since it refuses
-	heard   chan struct{} // of releases; nil until it listens
-	deafen  func()        // stops that
-	vain    int           // attempts without the coordinator
+	unfit   []bool        // by server: it has refused, so it is no coordinator
+	heard   chan struct{} // has a value after a release; nil until listen runs
+	deafen  func()        // stops listening
+	vain    int           // failed attempts without the coordinator
 	hints   retry.Hints
 	backoff retry.Backoff
-	silence error // of the last attempt, if no majority answered it
+	silence error // error of the last attempt, if no majority answered
 }
 
-// end ends what the call began.
+// end stops listening for releases.
 func (c *contest) end() {
 	if c.deafen != nil {
 		c.deafen()
 	}
 }
 
-// run tries until it has a majority. Where none has waited of late it asks one at once. Otherwise it stands
-// in the queue of the coordinator before it asks the others.
+// run tries until it has a majority. If the last call of this process did not have to wait, run asks a majority at
+// once. Otherwise run stands in the queue of the coordinator before it asks the other servers.
 func (c *contest) run() (*quorum, error) {
 	w, waits := c.engine, c.attempt.Waits
 	inTurn := c.isCrowded()
@@ -81,7 +82,7 @@ func (c *contest) run() (*quorum, error) {
 		}
 		c.contends()
 		joins := c.coordinator() >= 0
-		if inTurn || !joins { // else it has not stood in the queue yet
+		if inTurn || !joins { // else the next round waits in the queue
 			if err := c.pause(); err != nil {
 				return nil, err
 			}
@@ -96,8 +97,8 @@ func (c *contest) isCrowded() bool {
 	return server >= 0 && !c.engine.astray.Load() && c.engine.queued[server].Queue.LastQueued()
 }
 
-// coordinator is the server in whose queue contenders stand: the first that is not known to be away; -1:
-// none.
+// coordinator returns the server in whose queue contenders stand: the first fit server that is not known to be away.
+// It returns -1 if no server is left.
 func (c *contest) coordinator() int {
 	for _, i := range c.engine.order() {
 		if c.engine.queued[i] != nil && !c.unfit[i] && !c.engine.isAway(i) {
@@ -113,8 +114,8 @@ func (c *contest) try(skip *skipped) (*quorum, error) {
 	return q, c.note(err)
 }
 
-// note remembers that no majority answered. An attempt that was too short to tell fails as the one before
-// did, since no server has answered since.
+// note remembers the error of an attempt that no majority answered. If an attempt was too short to tell, it fails
+// with the error of the attempt before: no server has answered since then.
 func (c *contest) note(err error) error {
 	if c.silence != nil && c.attempt.Waits.Err() != nil && errors.Is(err, errSilent) && !errors.Is(err, fail.ErrUnavailable) {
 		return c.silence
@@ -125,8 +126,8 @@ func (c *contest) note(err error) error {
 	return err
 }
 
-// awaitTurn waits until the coordinator grants its part, and asks the others. From time to time it tries
-// without the coordinator. Where there is none any more it tries once.
+// awaitTurn waits until the coordinator grants its part, and then asks the other servers. From time to time it tries
+// without the coordinator. If no server can be the coordinator any more, awaitTurn tries once.
 func (c *contest) awaitTurn() (*quorum, error) {
 	w, waits := c.engine, c.attempt.Waits
 	server := c.coordinator()
@@ -179,7 +180,7 @@ func (c *contest) awaitTurn() (*quorum, error) {
 	}
 }
 
-// unsaid is the error of a wait that ended before an attempt has said more.
+// unsaid returns the error of a wait that ended between attempts: c.silence, else ErrNotAcquired.
 func (c *contest) unsaid() error {
 	if c.silence != nil {
 		return c.silence
@@ -187,7 +188,8 @@ func (c *contest) unsaid() error {
 	return fail.ErrNotAcquired
 }
 
-// refused is the error of a wait that the coordinator has ended.
+// refused returns the error of a wait that server has ended. If the call still waits, server is not its coordinator
+// any more.
 func (c *contest) refused(server int) error {
 	switch {
 	case c.engine.Client().Closing.Err() != nil:
@@ -198,11 +200,12 @@ func (c *contest) refused(server int) error {
 	return c.unsaid()
 }
 
-// hesitate pauses after a release was heard. The attempt sees that the wait is over.
+// hesitate pauses after the contest has heard of a release. If the wait ends during the pause, the next attempt sees
+// that.
 func (c *contest) hesitate() {
 	d := rand.N(jitter)
 	if !c.hints.Ask() {
-		d = 5 * retry.HintPause // each asks all servers, and gives back what it got
+		d = 5 * retry.HintPause // each attempt asks all servers, and gives back what it got
 	}
 	_ = retry.Sleep(c.attempt.Waits, d)
 }
@@ -225,7 +228,7 @@ func (c *contest) pause() error {
 	return nil
 }
 
-// listen has a value in the channel whenever somebody may have released the lock.
+// listen makes c.heard receive a value whenever a holder may have released the lock.
 func (c *contest) listen() {
 	if c.heard != nil {
 		return
@@ -247,20 +250,20 @@ func (c *contest) listen() {
 	}
 }
 
-// place is one in the queue of the coordinator.
+// place is a process's place in the queue of the coordinator.
 type place struct {
-	quorum *quorum       // of which that part is the first
-	queued chan struct{} // closed once others are before it
+	quorum *quorum       // its first part is the coordinator's
+	queued chan struct{} // closed once others have the coordinator's part
 	came   chan answer
-	leave  func() // gives it up, and gives back what was granted
+	leave  func() // gives the place up, and gives back what was granted
 
-	settled func() bool // has it keep nothing of the wait's context: it came
+	settled func() bool // once the part has come: detaches it from the wait's context
 }
 
 // standAt queues on a server.
 func (w *engine) standAt(waits context.Context, server int) *place {
-	// The part is held with this context, and often for longer than the caller waits. One that is derived from
-	// the caller's would stay in that for as long as it lives, with each turn one more.
+	// The part is held with ctx, often for longer than the caller waits. A context that is derived from waits would
+	// stay registered in waits for as long as the part lives: one more context with each turn.
 	ctx, stop := context.WithCancel(context.WithoutCancel(waits))
 	p := &place{quorum: w.newQuorum(), queued: make(chan struct{}), came: make(chan answer, 1), settled: context.AfterFunc(waits, stop)}
 	go func() {

@@ -9,21 +9,20 @@ import (
 	"github.com/latchkey-go/latchkey/internal/grant"
 )
 
-// What one server says of its tokens would be told to all others, and would stay there: a server whose
-// counter was overwritten could make the name unusable everywhere. So a minority is not believed when it is
-// far ahead. Clocks may be hours apart, and so may tokens.
+// The lock tells all servers the greatest token that one server has given, and the servers keep it. So a server whose
+// counter was overwritten could make the name unusable everywhere. Therefore the lock does not believe a minority
+// whose tokens are far ahead. Clocks may be hours apart, and so may tokens.
 
-// far is how many microseconds of tokens a server may be ahead of the others.
+// far is by how many microseconds the tokens of a server may be ahead of the tokens of the others.
 const far = int64(24 * time.Hour / time.Microsecond)
 
-// errFar is what such a server has: it counts as one with foreign data.
+// errFar is the error of a server whose tokens are not believed: the server counts as one with foreign data.
 var errFar = fmt.Errorf("%w: its fencing tokens are more than a day ahead of those of the other servers", fail.ErrWrongType)
 
-// credible returns a limit of tokens: each up to it is believed. A minority of servers cannot raise the limit
-// by more than far above the others: it leaves out as many of the highest numbers as a minority has
-// servers, and adds far to the highest one that is left. The limit is no greater than the greatest number.
-// With no more numbers than a minority has servers it is the greatest number; without any it is 0. credible
-// sorts the numbers.
+// credible returns the limit up to which tokens are believed. It leaves out as many of the highest tokens as a
+// minority has servers, and adds far to the highest token that is left. So a minority cannot raise the limit by more
+// than far above the others. The limit is never greater than the greatest token. If there are no more tokens than a
+// minority has servers, the limit is the greatest token; without tokens it is 0. credible sorts tokens.
 func (w *engine) credible(tokens []int64) int64 {
 	minority := len(w.servers) - w.majority
 	slices.Sort(tokens)
@@ -37,7 +36,7 @@ func (w *engine) credible(tokens []int64) int64 {
 	return min(greatest, tokens[len(tokens)-1-minority]+far)
 }
 
-// limit is the greatest token of the parts that is believed. The mutex is held.
+// limit returns the limit up to which the tokens of the parts are believed. The caller holds the mutex.
 func (q *quorum) limit() int64 {
 	tokens := make([]int64, 0, len(q.parts))
 	for _, part := range q.parts {
@@ -48,7 +47,7 @@ func (q *quorum) limit() int64 {
 	return q.engine.credible(tokens)
 }
 
-// count returns how many parts there are whose tokens are believed, and how many others.
+// count returns how many parts have a token that is believed, and how many have another one.
 func (q *quorum) count() (believed, others int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -15,27 +15,27 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// engine is what is behind [Lock]: it takes the lock on a majority. It is also the key under which a context has its
-// hold.
+// engine is the inside of [Lock]: it takes the lock on a majority. A context keeps its hold under the engine as the
+// key.
 type engine struct {
 	name     string
 	servers  []*grant.Primitive
-	queued   []*grant.Primitive // the same, with waiters that stand in a queue; nil where the client hears of no grant
+	queued   []*grant.Primitive // the same, but waiters queue; nil: the client hears of no grant
 	majority int
 	first    int // the server that is asked first
 
-	line     *semaphore.Weighted // of the goroutines that wait: one tries
-	waiting  atomic.Int64        // how many there are
-	trip     atomic.Int64        // nanoseconds until the first server answered, the last time that one did
-	astray   atomic.Bool         // the last one that waited got the lock out of its turn
+	line     *semaphore.Weighted // of the goroutines that wait: one of them tries
+	waiting  atomic.Int64        // how many goroutines wait
+	trip     atomic.Int64        // nanoseconds until the first answer to the last attempt that had any
+	astray   atomic.Bool         // the last waiter got the lock out of its turn
 	once     sync.Once           // begins to ask whether the servers are different
-	compared chan struct{}       // closed when that is known
-	twice    error               // two of them are one
+	compared chan struct{}       // closed when twice is final
+	twice    error               // not nil if two clients talk to one server
 }
 
 var _ lock.Engine = (*engine)(nil)
 
-// Name is of [lock.Engine], as are the methods that follow.
+// Name implements [lock.Engine], as do the methods that follow.
 func (w *engine) Name() string { return w.name }
 
 func (w *engine) Client() *session.Client { return w.servers[0].Queue.At.Client }
@@ -56,7 +56,7 @@ func (w *engine) Acquire(a grant.Attempt) (*grant.Hold, error) {
 	began := time.Now()
 	hold, err := w.Reenter(a.Parent)
 	if hold != nil {
-		return hold, nil // no hook is called for it
+		return hold, nil // a re-entry calls no hook
 	}
 	var q *quorum
 	contended := false
@@ -76,7 +76,7 @@ func (w *engine) Acquire(a grant.Attempt) (*grant.Hold, error) {
 	return q.begin(a.Parent, began, contended), nil
 }
 
-// acquire calls contends once others have the lock, and it waits.
+// acquire takes the lock, if need be after a wait. It calls contends when it waits because others have the lock.
 func (w *engine) acquire(a grant.Attempt, contends func()) (*quorum, error) {
 	closing := w.Client().Closing
 	switch {
@@ -127,13 +127,13 @@ func (w *engine) stand(open context.Context, contends func()) error {
 	return w.line.Acquire(open, 1)
 }
 
-// newQuorum has no part yet.
+// newQuorum returns a quorum that has no part yet.
 func (w *engine) newQuorum() *quorum {
 	return &quorum{engine: w, parts: make([]*grant.Part, len(w.servers))}
 }
 
-// order is the one in which servers are asked: the same for all processes that have given them in one order,
-// but that those come last that are known to be away. Each name begins with another server.
+// order returns the order in which the lock asks its servers. It is the same in all processes that give the clients
+// in the same order, but servers that are known to be away come last. Each name begins with another server.
 func (w *engine) order() []int {
 	order, away := make([]int, 0, len(w.servers)), []int(nil)
 	for n := range w.servers {
@@ -163,8 +163,8 @@ func (w *engine) isAway(server int) bool {
 	return at.Client.Closing.Err() != nil || at.Health().Away() != nil
 }
 
-// knownOutage is why no majority can be had by an attempt that does not wait, as far as is known without
-// asking; nil when one may.
+// knownOutage returns why an attempt that does not wait can get no majority, as far as the process knows without
+// asking. It returns nil if the attempt may get one.
 func (w *engine) knownOutage() (away error) {
 	well := len(w.servers)
 	for _, p := range w.servers {
@@ -179,11 +179,11 @@ func (w *engine) knownOutage() (away error) {
 	return away
 }
 
-// failed is the error of an attempt that is not repeated.
+// failed returns the error that the caller gets for an attempt that is not repeated.
 func (w *engine) failed(a grant.Attempt, err error) error {
 	silent := errors.Is(err, errSilent)
 	switch {
-	case silent && a.Waits.Err() != nil && !errors.Is(err, fail.ErrUnavailable): // nobody waited for an answer
+	case silent && a.Waits.Err() != nil && !errors.Is(err, fail.ErrUnavailable): // the wait was too short to tell
 		return grant.EndOf(w.name, a.Parent, a.Waits, nil)
 	case final(err), a.Try && !silent && a.Parent.Err() == nil:
 		return fail.Wrap(w.name, err)

@@ -7,7 +7,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// The hooks of the first client are called: once for the lock, and not for its parts.
+// The lock calls the hooks of the first client: once for the lock, and not for its parts.
 
 func (q *quorum) event(ctx context.Context) session.Event {
 	e := q.engine.servers[0].Queue.At.NewEvent(ctx, q.engine.name)
@@ -15,10 +15,11 @@ func (q *quorum) event(ctx context.Context) session.Event {
 	return e
 }
 
-// logFields is what the logger is told of a slow hold.
+// logFields returns what the log says of a slow hold.
 func (q *quorum) logFields(context.Context) []any { return []any{"token", q.token} }
 
-// whoHolds is what it is told of a slow wait: who has a majority, and how many are queued at the coordinator.
+// whoHolds returns what the log says of a slow wait: who has a majority, and how many waiters queue at the
+// coordinator.
 func (w *engine) whoHolds(ctx context.Context) []any {
 	state, err := w.Inspect(ctx)
 	if err != nil {
@@ -27,7 +28,8 @@ func (w *engine) whoHolds(ctx context.Context) []any {
 	return append([]any{"queued", state.Waiting}, session.Holder(state.Who)...)
 }
 
-// acquired calls the hook of a hold that begins. If the hook panics, the hold is released: its caller does not get it.
+// acquired calls the hook for a hold that begins. If the hook panics, acquired releases the hold, because the caller
+// does not get it.
 func (q *quorum) acquired(parent context.Context, began time.Time, contended bool) {
 	hook := q.engine.Client().Options.Observer.Acquired
 	if hook == nil {
@@ -47,7 +49,7 @@ func (q *quorum) released() {
 	}
 }
 
-// lost calls the hook of a hold that was lost, and logs it.
+// lost logs that the hold was lost, and calls the hook.
 func (q *quorum) lost(reason error) {
 	c := q.engine.Client()
 	c.Options.Logger.Warn("latchkey: lost", "name", q.engine.name, "token", q.token, "reason", reason)

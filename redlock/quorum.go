@@ -16,50 +16,49 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// quorum is what a hold stands on: parts on a majority of the servers. Each part is renewed by its own
-// client.
+// quorum is what a hold stands on: parts on a majority of the servers. Each client renews its own part.
 type quorum struct {
 	engine *engine
 	token  int64
 
 	mu     sync.Mutex
-	parts  []*grant.Part // by server; nil, or with a lease that is over: none
-	holds  []*grant.Hold // which are not unlocked
+	parts  []*grant.Part // by server; nil, or its lease is over: the hold has no part there
+	holds  []*grant.Hold // not unlocked yet
 	first  *grant.Hold
-	parent context.Context // from which it was acquired
+	parent context.Context // context of the acquire
 	slow   *session.Slow
-	since  time.Time // when it was held
-	loss   error     // nil unless it was lost
-	over   bool      // it was lost, or is released
-	end    time.Time // when it ends however often it is renewed; zero: never
-	closed int       // parts that it has outlived whose clients were closed
+	since  time.Time // when the first hold began
+	loss   error     // nil unless the hold was lost
+	over   bool      // the hold was lost, or is released
+	end    time.Time // when the hold ends despite all renewals; zero: never
+	closed int       // parts lost with closed clients, which the hold has outlived
 	timer  *time.Timer
-	mend   time.Time // when the missing parts are taken next
+	mend   time.Time // when to take the missing parts next
 	mender context.CancelFunc
-	wanted []func()      // who is told that others wait
-	came   chan struct{} // closed then; nil until Wanted is called
+	wanted []func()      // called when others wait
+	came   chan struct{} // closed when others wait; nil until Wanted is called
 }
 
 var _ hold.Backing = (*quorum)(nil)
 
-// firstMend is how long a hold must last before the servers that were not asked are taken as well. Shorter
-// ones pay nothing for that.
+// firstMend is how long a hold must last before it takes parts on the servers that were not asked. A shorter hold
+// pays nothing for these parts.
 const firstMend = 50 * time.Millisecond
 
-// HoldName is of [hold.Backing], as are the methods that follow, and Release.
+// HoldName implements [hold.Backing], as do the methods that follow, and Release.
 func (q *quorum) HoldName() string { return q.engine.name }
 
 func (q *quorum) Token() int64 { return q.token }
 
 func (q *quorum) Sequence() int64 { return 0 }
 
-// Lose takes it from no server: users' tests of it have no door to its parts.
+// Lose takes the lock from no server: users' tests have no access to the parts of a hold.
 func (q *quorum) Lose(context.Context, *hold.Hold, error) error { return hold.ErrSeveral }
 
-// Record is none: a circle is looked for on one server.
+// Record returns no record: the search for circles of waits looks at one server.
 func (q *quorum) Record() (identity.Held, bool) { return identity.Held{}, false }
 
-// Wanted is closed by the first that is told.
+// Wanted returns a channel that closes when the first part hears that others wait.
 func (q *quorum) Wanted() <-chan struct{} {
 	q.mu.Lock()
 	came, first := q.came, q.came == nil
@@ -74,7 +73,7 @@ func (q *quorum) Wanted() <-chan struct{} {
 	return came
 }
 
-// WhenWanted is told by any of the parts, also by parts that are taken later.
+// WhenWanted calls f once, when any part hears that others wait. That includes parts which the hold takes later.
 func (q *quorum) WhenWanted(f func()) {
 	f = sync.OnceFunc(f)
 	q.mu.Lock()
@@ -107,7 +106,7 @@ func (q *quorum) begin(parent context.Context, began time.Time, contended bool) 
 	return q.first
 }
 
-// reenter returns a further hold; nil when it is over.
+// reenter returns a further hold, or nil if the quorum is over.
 func (q *quorum) reenter(parent context.Context) *grant.Hold {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -119,13 +118,13 @@ func (q *quorum) reenter(parent context.Context) *grant.Hold {
 	return h
 }
 
-// tickBefore has the next tick come before the trust has ended, which lasts for as long, and when parts are
-// due. The mutex is held.
+// tickBefore sets the timer to the end of the trust, which lasts for left, or to q.mend if that is earlier. The
+// caller holds the mutex.
 func (q *quorum) tickBefore(left time.Duration) {
 	q.timer.Reset(max(min(left, time.Until(q.mend)), 0))
 }
 
-// tick sees to the end of the trust, and to missing parts.
+// tick ends the holds if the trust is over, and takes missing parts when they are due.
 func (q *quorum) tick() {
 	q.mu.Lock()
 	now := time.Now()
@@ -144,11 +143,11 @@ func (q *quorum) tick() {
 	}
 }
 
-// takeMissing takes parts on the servers where there are none. What it gets too late it gives back. The mutex
-// is held.
+// takeMissing takes a part on each server where the hold has none. It gives back a part that comes too late. The
+// caller holds the mutex.
 func (q *quorum) takeMissing() {
 	if q.mender != nil {
-		q.mender() // it has had a third of the lease
+		q.mender() // the last round has had a third of the lease
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), q.engine.servers[0].Lease()/3)
 	q.mender = cancel
@@ -160,7 +159,7 @@ func (q *quorum) takeMissing() {
 	}
 }
 
-// take takes a part on one server, and reports whether the hold has it.
+// take takes a part on one server, and reports whether the quorum has adopted it.
 func (q *quorum) take(ctx context.Context, i int) (adopted bool, err error) {
 	p := q.engine.servers[i]
 	p.RaiseFloor(q.token - 1)
@@ -171,11 +170,11 @@ func (q *quorum) take(ctx context.Context, i int) (adopted bool, err error) {
 	if !q.adopt(i, part) {
 		return false, part.Release(context.WithoutCancel(ctx), grant.Aloud)
 	}
-	_ = part.Raise(ctx, q.token) // an Inspect there shows the token; its own is no smaller
+	_ = part.Raise(ctx, q.token) // then an Inspect there shows q.token; the part's own is no smaller
 	return true, nil
 }
 
-// adopt adds a part, unless it is over.
+// adopt adds the part of server i, unless the quorum is over or has a part of that server.
 func (q *quorum) adopt(i int, part *grant.Part) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -189,16 +188,16 @@ func (q *quorum) adopt(i int, part *grant.Part) bool {
 	return true
 }
 
-// put adds a part to an attempt. A part that is there already may be lost at the same time: the goroutine that is
-// logFields of that looks at all parts.
+// put adds a part to an attempt, under the mutex. Another part may be lost at the same moment, and then partLost
+// looks at all parts.
 func (q *quorum) put(i int, part *grant.Part) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.parts[i] = part
 }
 
-// settle makes the greatest token known to a majority before the lock is held. The next holder
-// asks one of these servers.
+// settle makes a majority of the servers know the greatest token before the hold begins. The next holder asks one of
+// these servers.
 func (q *quorum) settle(ctx context.Context) error {
 	know := 0
 	for _, part := range q.parts {
@@ -226,8 +225,8 @@ func (q *quorum) settle(ctx context.Context) error {
 		switch err := <-results; {
 		case err == nil:
 			know++
-		case errors.Is(err, fail.ErrLost): // the server has answered: it was taken away
-		case ctx.Err() != nil && retry.Silence(sent) == nil: // its answer was not waited for
+		case errors.Is(err, fail.ErrLost): // the server has answered: the part was taken away
+		case ctx.Err() != nil && retry.Silence(sent) == nil: // the wait ended before the answer
 			interrupted = true
 		default:
 			silent = err
@@ -248,7 +247,8 @@ func (q *quorum) settle(ctx context.Context) error {
 	}
 }
 
-// conclude ends it, once. It returns its parts, and false when it was over.
+// conclude ends the quorum, and returns its parts and its holds. first is false if the quorum was over already, or
+// never had a hold.
 func (q *quorum) conclude(loss error) (parts []*grant.Part, holds []*grant.Hold, first bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -269,8 +269,8 @@ func (q *quorum) conclude(loss error) (parts []*grant.Part, holds []*grant.Hold,
 	return parts, slices.Clone(q.holds), true
 }
 
-// lose ends the holds because the majority was lost. Nothing is sent, because their code may still run, and
-// nothing is renewed any more.
+// lose ends the holds because the majority was lost. lose sends no release, because the code of the holders may still
+// run. It also ends the renewals.
 func (q *quorum) lose(reason error) {
 	loss := hold.LossOf(reason)
 	parts, holds, first := q.conclude(loss)
@@ -285,7 +285,7 @@ func (q *quorum) lose(reason error) {
 			part.Drop()
 		}
 	}
-	if errors.Is(reason, fail.ErrClosed) { // an Unlock still releases them, for as long as a lease
+	if errors.Is(reason, fail.ErrClosed) { // for as long as a lease, an Unlock still releases the parts
 		time.AfterFunc(q.engine.servers[0].Lease(), drop)
 	} else {
 		drop()

@@ -86,10 +86,10 @@ type Option = latchkey.LockOption
 // day, and a new one for an hour. d is from 1 s to 24 h; default: every server counts at once.
 func WithUptime(d time.Duration) Option { return terms.WithUptime(d) }
 
-// minServers is the least number of which a majority survives the loss of one.
+// minServers is the least number of servers with which a majority survives the loss of one server.
 const minServers = 3
 
-// minLease leaves time for a majority to be asked.
+// minLease leaves enough time to ask a majority.
 const minLease = 100 * time.Millisecond
 
 // New returns the lock of a name over the servers of these clients, which must not share data. It does no
@@ -132,7 +132,7 @@ func newEngine(clients []*latchkey.Client, name string, opts []Option) (*engine,
 			return nil, fail.Wrap(name, fail.Invalid("client %d of %d is given twice", n+1, len(clients)))
 		}
 		seen[c] = true
-		o = o.LeasedFor(c.Options.Lease) // that of the first
+		o = o.LeasedFor(c.Options.Lease) // the lease of the first client
 		p, err := lock.NewPolled(c, name, o)
 		if err != nil {
 			return nil, err

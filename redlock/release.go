@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lease"
 )
 
-// undo gives back what a failed attempt has taken: it has no majority, or its majority cannot be trusted.
-// It does so also when clients were closed. It waits for the answers for a moment only.
+// undo gives back the parts of a failed attempt, which has no majority, or one that cannot be trusted. undo does so
+// also if clients were closed. It waits for the answers for a moment only.
 func (q *quorum) undo() {
 	released := releaseAll(context.Background(), q.parts, grant.Quietly)
 	moment := time.NewTimer(hold.Handover)
@@ -28,8 +28,8 @@ func (q *quorum) undo() {
 	}
 }
 
-// releaseAll sends the release of all parts side by side. The channel gets what comes of each; its capacity
-// is how many there are.
+// releaseAll releases all parts side by side. The channel gets the result of each release. Its capacity is the number
+// of releases.
 func releaseAll(ctx context.Context, parts []*grant.Part, how grant.Voice) chan error {
 	there := slices.DeleteFunc(slices.Clone(parts), func(p *grant.Part) bool { return p == nil })
 	released := make(chan error, len(there))
@@ -39,7 +39,7 @@ func releaseAll(ctx context.Context, parts []*grant.Part, how grant.Voice) chan 
 	return released
 }
 
-// Release ends a hold. The last one releases all parts.
+// Release ends a hold. The last hold releases all parts.
 func (q *quorum) Release(ctx context.Context, h *grant.Hold, _ time.Time) error {
 	q.mu.Lock()
 	q.holds = slices.DeleteFunc(q.holds, func(other *grant.Hold) bool { return other == h })
@@ -51,7 +51,7 @@ func (q *quorum) Release(ctx context.Context, h *grant.Hold, _ time.Time) error 
 	case last && (errors.Is(loss, lease.ErrExpired) || errors.Is(loss, lease.ErrEnded)):
 		for _, part := range parts {
 			if part != nil {
-				part.ReleaseLost() // the machine may have been suspended, or its clock set: the server has it
+				part.ReleaseLost() // after a suspended machine, or a set clock, the server may still have the part
 			}
 		}
 		return loss
@@ -61,7 +61,7 @@ func (q *quorum) Release(ctx context.Context, h *grant.Hold, _ time.Time) error 
 		return nil
 	}
 	parts, _, first := q.conclude(nil)
-	if !first { // it was lost just now
+	if !first { // the hold was lost just now
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		return q.loss
@@ -73,11 +73,11 @@ func (q *quorum) Release(ctx context.Context, h *grant.Hold, _ time.Time) error 
 	return err
 }
 
-// await releases the parts, and waits until all are answered, or ctx ends. When a majority of the servers is
-// free of them it waits no longer than a moment: a server that is silent must not hold up the caller.
+// await releases the parts, and waits until all servers answer, or ctx ends. Once a majority of the servers is free
+// of the hold, await waits for a moment more at most: a silent server must not hold up the caller.
 func (q *quorum) await(ctx context.Context, parts []*grant.Part) error {
 	sending, stop := context.WithCancel(ctx)
-	defer stop() // what is unanswered goes on in the background
+	defer stop() // releases without an answer go on in the background
 	released := releaseAll(sending, parts, q.voice())
 	free, ours, unknown := len(q.engine.servers)-len(parts), len(parts), error(nil)
 	var enough <-chan time.Time
@@ -103,7 +103,7 @@ func (q *quorum) await(ctx context.Context, parts []*grant.Part) error {
 		}
 	}
 	switch {
-	case ours < q.engine.majority: // so the servers say, although it was trusted
+	case ours < q.engine.majority: // the servers say that the hold was lost, although it was trusted
 		return fmt.Errorf("%w: %w", fail.ErrLost, hold.ErrNotOurs)
 	case free >= q.engine.majority:
 		return nil
@@ -112,7 +112,7 @@ func (q *quorum) await(ctx context.Context, parts []*grant.Part) error {
 	}
 }
 
-// releaseLate releases after the client was closed: what each part can be released of is released.
+// releaseLate releases the parts after clients were closed, as far as their clients still can.
 func (q *quorum) releaseLate(ctx context.Context) error {
 	q.mu.Lock()
 	parts := slices.Clone(q.parts)
@@ -130,8 +130,9 @@ func (q *quorum) releaseLate(ctx context.Context) error {
 	return nil
 }
 
-// voice is whether a release is to be announced. That of the coordinator's part grants it to the head of the
-// queue there, and no other waiter need ask. Without that part, waiters hear of it that try without the coordinator.
+// voice says whether to announce a release. If the hold has the coordinator's part, the release grants that part to
+// the head of the queue there, and no other waiter need ask. Without that part, the release is announced: the waiters
+// that listen then try without the coordinator.
 func (q *quorum) voice() grant.Voice {
 	q.mu.Lock()
 	defer q.mu.Unlock()

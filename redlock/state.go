@@ -11,8 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// each asks all servers side by side, for as long as a command may take, and returns what those say that
-// answer. Without the answers of a majority it is an error. silent are the servers that did not answer.
+// each asks all servers side by side, for the command timeout at most, and returns the answers. If no majority
+// answers, it returns an error. silent is how many servers did not answer.
 func each[T any](parent context.Context, w *engine, ask func(context.Context, *lock.Lock) (T, error)) (all []T, silent int, err error) {
 	if parent.Err() != nil {
 		return nil, 0, fail.Wrap(w.name, fail.ContextError(parent))
@@ -37,7 +37,7 @@ func each[T any](parent context.Context, w *engine, ask func(context.Context, *l
 			switch {
 			case r.err == nil:
 				all = append(all, r.said)
-			case ctx.Err() != nil: // an error of that, and not of the server
+			case ctx.Err() != nil: // an error of ctx, and not of the server
 				silent++
 			default:
 				refused = fail.Join(refused, r.err)
@@ -58,8 +58,8 @@ func each[T any](parent context.Context, w *engine, ask func(context.Context, *l
 	return nil, silent, fail.Wrap(w.name, refused)
 }
 
-// ForceUnlock takes the lock away on all servers that answer, and reports whether it was held on a majority.
-// The parts of a hold have one token.
+// ForceUnlock takes the lock away on all servers that answer, and reports whether it was held on a majority. All
+// parts of a hold have the same token.
 func (w *engine) ForceUnlock(ctx context.Context, token int64) (bool, error) {
 	held, silent, err := each(ctx, w, func(ctx context.Context, l *lock.Lock) (bool, error) {
 		if token == lock.AnyHolder {
@@ -68,7 +68,7 @@ func (w *engine) ForceUnlock(ctx context.Context, token int64) (bool, error) {
 		return l.ForceUnlockToken(ctx, token)
 	})
 	if err != nil {
-		if silent > 0 { // it may be done there all the same, or later
+		if silent > 0 { // a silent server may do it all the same, or later
 			err = fail.Wrap(w.name, fail.Join(err, fail.ErrUnknownOutcome))
 		}
 		return false, err
@@ -76,7 +76,7 @@ func (w *engine) ForceUnlock(ctx context.Context, token int64) (bool, error) {
 	return len(slices.DeleteFunc(held, func(was bool) bool { return !was })) >= w.majority, nil
 }
 
-// Inspect returns who has the lock on a majority: whose parts have one token.
+// Inspect returns the holder that has parts with one token on a majority.
 func (w *engine) Inspect(ctx context.Context) (lock.State, error) {
 	states, _, err := each(ctx, w, func(ctx context.Context, l *lock.Lock) (lock.State, error) { return l.Inspect(ctx) })
 	if err != nil {
@@ -101,8 +101,8 @@ func (w *engine) Inspect(ctx context.Context) (lock.State, error) {
 	return lock.State{}, nil
 }
 
-// compare returns an error when two of the clients talk to one server, once that is known. The first attempt
-// asks, and waits a moment for the answers. Servers that answer later are told apart by later attempts.
+// compare returns an error if two of the clients talk to one server, once that is known. The first attempt asks the
+// servers, and waits a moment for the answers. If servers answer later, a later attempt gets the error.
 func (w *engine) compare(waits context.Context) error {
 	w.once.Do(func() {
 		w.compared = make(chan struct{})
@@ -123,7 +123,7 @@ func (w *engine) compare(waits context.Context) error {
 	}
 }
 
-// findSame asks the servers who they are.
+// findSame asks the servers for their run ids, and compares these.
 func (w *engine) findSame() {
 	defer close(w.compared)
 	ctx, cancel := context.WithTimeout(w.Client().Stopped, w.Client().Options.CommandTimeout)

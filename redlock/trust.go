@@ -10,13 +10,13 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lease"
 )
 
-// What a hold can be trusted for: the leases of a majority of its parts, less what the clocks of the servers
-// may differ. Parts are lost and taken again while it lasts, so that no part says when the hold must end.
+// How long a hold can be trusted: as long as the leases of a majority of its parts, less what the clocks of the
+// servers may differ by. A hold loses parts and takes them again, so no single part says when the hold must end.
 
 // drift is what the clocks of the servers may differ by within a lease.
 func drift(lease time.Duration) time.Duration { return lease/100 + 2*time.Millisecond }
 
-// trust is for how long a part counts; 0 or less when its lease is over, or may be.
+// trust returns for how long part p counts at moment. It is 0 or less if the lease of p is over, or may be.
 func trust(p *grant.Part, moment time.Time) time.Duration {
 	left := p.LeftAt(moment)
 	if left <= 0 {
@@ -25,7 +25,8 @@ func trust(p *grant.Part, moment time.Time) time.Duration {
 	return left - drift(p.Granted())
 }
 
-// ofMajority is what a majority of the parts have at least; 0 without a majority. The mutex is held.
+// ofMajority returns the duration that a majority of the parts reach at least, where of measures a part. Without a
+// majority it returns 0. The caller holds the mutex.
 func (q *quorum) ofMajority(of func(*grant.Part) time.Duration) time.Duration {
 	all := make([]time.Duration, 0, 16)
 	for _, part := range q.parts {
@@ -40,14 +41,14 @@ func (q *quorum) ofMajority(of func(*grant.Part) time.Duration) time.Duration {
 	return all[len(all)-q.engine.majority]
 }
 
-// LeftAt is until the trust of a majority ends.
+// LeftAt returns how long the hold can still be trusted at moment.
 func (q *quorum) LeftAt(moment time.Time) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.left(moment)
 }
 
-// left is LeftAt with the mutex held.
+// left is LeftAt for a caller that holds the mutex.
 func (q *quorum) left(moment time.Time) time.Duration {
 	left := q.ofMajority(func(p *grant.Part) time.Duration { return trust(p, moment) })
 	if !q.end.IsZero() {
@@ -56,8 +57,8 @@ func (q *quorum) left(moment time.Time) time.Duration {
 	return left
 }
 
-// setEnd notes when the hold ends that begins: with a majority of the parts that it has now. One that is
-// taken later has an end of its own, which is later. The mutex is held.
+// setEnd notes when the hold that begins must end: with the ends of a majority of its present parts. A part that the
+// hold takes later has an end of its own, which is later. The caller holds the mutex.
 func (q *quorum) setEnd() {
 	now := time.Now()
 	q.closed = q.countClosed()
@@ -80,9 +81,9 @@ func (q *quorum) Expire() error {
 	return why
 }
 
-// expiry is the reason of a loss when the trust is over: the hold went up to its end, or clients were closed
-// without which there is no majority, or leases were not renewed in time. Code that looks at the clock may
-// ask before a part has told. The mutex is held.
+// expiry returns why the trust is over: the hold reached its end, or no majority is left without the clients that
+// were closed, or leases were not renewed in time. Code that looks at the clock may call expiry before a part has
+// reported its loss. The caller holds the mutex.
 func (q *quorum) expiry() error {
 	if !q.end.IsZero() && time.Until(q.end) <= drift(q.engine.servers[0].Lease())+lease.Margin {
 		return lease.ErrEnded
@@ -99,7 +100,7 @@ func (q *quorum) expiry() error {
 	return lease.ErrExpired
 }
 
-// countClosed is how many parts were lost because their clients were closed. The mutex is held.
+// countClosed returns how many parts were lost because their clients were closed. The caller holds the mutex.
 func (q *quorum) countClosed() (n int) {
 	for _, part := range q.parts {
 		if part != nil && part.LeftAt(time.Now()) <= 0 && errors.Is(part.Expiry(), fail.ErrClosed) {
@@ -109,11 +110,11 @@ func (q *quorum) countClosed() (n int) {
 	return n
 }
 
-// partLost is told that a part was lost: perhaps the majority was lost with it.
+// partLost runs when a part is lost. Perhaps the majority is lost with it.
 func (q *quorum) partLost(reason error) {
 	q.mu.Lock()
 	left := q.left(time.Now())
-	if left > 0 && q.first != nil && !q.over { // it goes on, and perhaps not for as long as with that part
+	if left > 0 && q.first != nil && !q.over { // the hold goes on, perhaps for less time than with that part
 		q.closed = q.countClosed()
 		q.tickBefore(left)
 	}

@@ -12,18 +12,17 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Group is all that wait for one name of one family in this process. Every latch or barrier of that name
-// on a client shares it. [Group.Init] makes the zero value ready. It is safe for concurrent use.
+// Group has the goroutines of this process that wait for one name of one family. All latches or barriers of that name
+// on a client share the group. [Group.Init] makes the zero value ready. A group is safe for concurrent use.
 //
-// No change is missed. A message that came while the subscription was not confirmed is made up for: the
-// state is read after the confirmation. When the server does not answer at all, the state is read after a
-// pause.
+// A group misses no change. A message may come while the subscription is not confirmed: therefore the group reads the
+// state after each confirmation. If the server does not answer at all, the group reads the state after a pause.
 type Group struct {
-	// Target is where the commands are sent to.
+	// Target is where the group sends its commands.
 	session.Target
-	// Watch reads the state for all that wait.
+	// Watch reads the state for all waiters.
 	Watch Watch
-	// Acks are those of the group's commands.
+	// Acks are the acknowledgements of the group's commands.
 	Acks session.Acks
 
 	reading Reading
@@ -41,16 +40,16 @@ type Reading struct {
 	Read func(context.Context) (lua.Round, error)
 	// Pause returns the longest time between two reads.
 	Pause func() time.Duration
-	// Accept takes the text of a message as the state, and reports whether it believed it. When it did
-	// not, the state is read. It is nil where a message is a hint and no more. It must not block.
+	// Accept takes the text of a message as the state, and reports whether it believed the text. If not, the group
+	// reads the state. Accept is nil if a message is a hint and no more. It must not block.
 	Accept func(message string) bool
-	// Unsubscribed runs when the last subscriber has left. It is nil where nothing is to be done then.
+	// Unsubscribed runs when the last subscriber has left. It is nil if nothing is to be done then.
 	Unsubscribed func()
 }
 
-// New returns what build has made of the target of a name, and calls build if that does not exist yet. A
-// caller that builds one calls [Group.Init]. It returns ErrInvalid for names that cannot be a key, a nil
-// client, a client without subscriptions, and one that waits for replicas.
+// New returns the object of a name on a client. If the object does not exist yet, New calls build, which makes it of
+// the target of the name and calls [Group.Init]. New returns ErrInvalid for names that cannot be a key, a nil client,
+// a client without subscriptions, and a client that waits for replicas.
 func New[T any](c *session.Client, family lua.Family, name string, build func(session.Target) *T) (*T, error) {
 	switch {
 	case c == nil:
@@ -65,7 +64,7 @@ func New[T any](c *session.Client, family lua.Family, name string, build func(se
 	return session.GetOrCreate(c, family, name, build)
 }
 
-// Init makes the zero value a group. It must be called once, before all other methods.
+// Init makes the zero value a group. Call it once, before all other methods.
 func (g *Group) Init(target session.Target, reading Reading) {
 	g.Target, g.reading = target, reading
 	w := &g.Watch
@@ -81,8 +80,8 @@ func (g *Group) Init(target session.Target, reading Reading) {
 	}
 }
 
-// run runs a reading. A reading that no caller waits for, as that of a member at work, shares goroutines with
-// those of other names.
+// run runs f, which is a reading. If no caller waits for the reading, for example for a member at work, it shares
+// goroutines with readings of other names.
 func (g *Group) run(f func()) {
 	if g.awaited.Load() {
 		g.Client.Go(f)
@@ -91,7 +90,7 @@ func (g *Group) run(f func()) {
 	}
 }
 
-// Subscribe has the group hear of changes, until the caller calls [Group.Unsubscribe].
+// Subscribe makes the group hear of changes, until the caller calls [Group.Unsubscribe].
 func (g *Group) Subscribe() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -116,7 +115,7 @@ func (g *Group) Unsubscribe() {
 	}
 }
 
-// Interrupted is [session.Target.Interrupted] of a wait for what the group hears. It also says when the user
+// Interrupted is [session.Target.Interrupted] for a wait for what the group hears. The error also says if the user
 // may not hear of changes, which makes waits long.
 func (g *Group) Interrupted(ctx context.Context) error {
 	g.mu.Lock()
@@ -132,16 +131,16 @@ func (g *Group) Interrupted(ctx context.Context) error {
 	return fail.Join(err, refused)
 }
 
-// receive takes a message. It runs where the subscription is read.
+// receive takes a message. It runs on the goroutine that reads the subscription.
 func (g *Group) receive(message string) {
 	if accept := g.reading.Accept; accept == nil || !accept(message) {
 		g.Watch.Signal()
 	}
 }
 
-// BeginWait begins a wait, which ends with [Group.EndWait], and returns the last view. Shutdown waits for
-// it. It returns ErrTooManyWaiters when most others are waiting, ErrClosed, and the error of a context
-// that has ended; then there is nothing to end.
+// BeginWait begins a wait, which ends with [Group.EndWait], and returns the last view. Shutdown waits for that end.
+// BeginWait returns ErrTooManyWaiters if the number of waiters has reached most, ErrClosed, or the error of a context
+// that has ended. After an error there is nothing to end.
 func (g *Group) BeginWait(ctx context.Context, name string, most int) (*View, error) {
 	if g.Client.Closing.Err() != nil {
 		return nil, fail.Wrap(name, fail.ErrClosed)
@@ -163,7 +162,7 @@ func (g *Group) EndWait() {
 	g.Client.Count(-1, 0)
 }
 
-// Observe has the client's observer hear how a wait for the name ended, which began at a time.
+// Observe tells the client's observer how a wait for the name ended. The wait began at began.
 func (g *Group) Observe(ctx context.Context, name string, began time.Time, err error) {
 	hook := g.Client.Options.Observer.Passed
 	if err != nil {

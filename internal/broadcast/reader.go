@@ -7,14 +7,14 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// reader reads from when the first one enters a watch until the last one leaves. It is a timer, and has a
-// goroutine only while it reads. The timer also keeps the watch, and what that belongs to, from being
-// collected. The watch's mutex guards its fields.
+// reader reads the state from when the first goroutine enters a watch until the last one leaves. It is a timer, and
+// has a goroutine only while it reads. The timer also keeps the watch, and what the watch belongs to, from being
+// collected. The mutex of the watch guards the fields.
 type reader struct {
 	timer Timer
 	due   time.Time          // when the next read begins at the latest
 	stop  context.CancelFunc // ends the read that is under way; nil: none is
-	again bool               // another read was asked for meanwhile
+	again bool               // another read was asked for during this one
 }
 
 // newReader returns a reader that begins after a pause. The caller holds the mutex.
@@ -31,8 +31,8 @@ func (w *Watch) newReader() *reader {
 	return r
 }
 
-// readSoon begins a read, or asks for another one when one is under way: that may have seen the state
-// before it changed. The caller holds the mutex.
+// readSoon begins a read. If a read is under way, it may have seen the state before the change: then readSoon asks
+// for another one. The caller holds the mutex.
 func (w *Watch) readSoon() {
 	switch r := w.reader; {
 	case r == nil:
@@ -43,8 +43,8 @@ func (w *Watch) readSoon() {
 	}
 }
 
-// readWithin has the next read begin in at most d. When a read is under way, the next one is after it. The
-// caller holds the mutex.
+// readWithin makes the next read begin in d at the latest. A read that is under way is not the next one. The caller
+// holds the mutex.
 func (w *Watch) readWithin(d time.Duration) {
 	if due := time.Now().Add(d); due.Before(w.reader.due) {
 		w.reader.due = due
@@ -52,7 +52,7 @@ func (w *Watch) readWithin(d time.Duration) {
 	}
 }
 
-// beginReading has a goroutine read. The caller holds the mutex.
+// beginReading starts a goroutine that reads. The caller holds the mutex.
 func (w *Watch) beginReading(r *reader) {
 	ctx, stop := context.WithCancel(w.Context)
 	r.stop = stop
@@ -60,8 +60,8 @@ func (w *Watch) beginReading(r *reader) {
 	w.Go(func() { w.read(ctx, r) })
 }
 
-// read reads once. The timer takes over, unless a further read is asked for or due: that one has to wait
-// behind those of other watches, so that none keeps the others from reading.
+// read reads once. Then the timer takes over, unless a further read is asked for or due. The further read waits
+// behind the reads of other watches, so that no watch keeps the others from reading.
 func (w *Watch) read(ctx context.Context, r *reader) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,8 +77,8 @@ func (w *Watch) read(ctx context.Context, r *reader) {
 	}
 }
 
-// readOnce reads, and sets when the next read is due. It reports false when everybody has left meanwhile:
-// then a look is for the next reader. The caller holds the mutex, which is free during the read.
+// readOnce reads, and sets when the next read is due. If all goroutines have left the watch during the read, readOnce
+// reports false: then a look is for the next reader. The caller holds the mutex, which is free during the read.
 func (w *Watch) readOnce(ctx context.Context, r *reader) bool {
 	asked := w.look
 	w.look, r.again = nil, false
@@ -98,7 +98,7 @@ func (w *Watch) readOnce(ctx context.Context, r *reader) bool {
 	if err == nil && round.Ends >= 0 {
 		pause = min(pause, untilChange(round))
 	}
-	// What a reply or message said meanwhile may have made it due earlier.
+	// A reply or a message may have set an earlier time for the next read during this read.
 	if due := time.Now().Add(pause); due.Before(r.due) {
 		r.due = due
 	}

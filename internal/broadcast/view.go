@@ -10,14 +10,15 @@ import (
 type View struct {
 	// Round is the state. It is the zero value when nothing was learned yet, or Err is not nil.
 	lua.Round
-	// Err is the error of a read that will not pass by itself.
+	// Err is the error of a read, if the error will not pass by itself.
 	Err error
 
 	over chan struct{} // closed when next is set
 	next *View
 }
 
-// Next returns the view after v, once there is one, or the cause when ctx ends. The caller must be inside.
+// Next waits until there is a view after v, and returns that view, or the cause if ctx ends. The caller must be
+// inside.
 func (w *Watch) Next(ctx context.Context, v *View) (*View, error) {
 	select { // a view that is there wins over a context that has ended
 	case <-v.over:
@@ -32,8 +33,8 @@ func (w *Watch) Next(ctx context.Context, v *View) (*View, error) {
 	}
 }
 
-// Update takes a state that a reply has named, unless its generation is older than the last view's. It does
-// not block.
+// Update takes a state that a reply has named, unless the state's generation is older than the last view's. Update
+// does not block.
 func (w *Watch) Update(r lua.Round) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -46,9 +47,9 @@ func (w *Watch) Update(r lua.Round) {
 	}
 }
 
-// UpdateFromMessage is [Watch.Update] with a state that a message has named, which every user who may publish
-// can send. It believes the message, and reports true, only when it says what comes next after the last view:
-// other users do not know its number.
+// UpdateFromMessage is [Watch.Update] with a state that a message has named. Every user who may publish can send a
+// message. So UpdateFromMessage believes the message, and reports true, only if the state comes next after the last
+// view: other users do not know the generation of that view.
 func (w *Watch) UpdateFromMessage(r lua.Round) (believed bool) {
 	w.mu.Lock()
 	v := w.view
@@ -61,7 +62,7 @@ func (w *Watch) UpdateFromMessage(r lua.Round) (believed bool) {
 	return next
 }
 
-// appendView makes a state the last view, if it is another one. The caller holds the mutex.
+// appendView makes a state the last view, if it differs from the last one. The caller holds the mutex.
 func (w *Watch) appendView(r lua.Round, err error) {
 	v := w.view
 	if err == nil && v.Err == nil && r.Phase == v.Phase && r.Generation == v.Generation && r.First == v.First {

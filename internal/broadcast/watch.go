@@ -9,15 +9,15 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// Watch reads a state for all goroutines of one process that wait for it to change. While a goroutine is
-// inside, it reads when one asks, when a message says that something may have changed, and after a pause. So
-// a wait costs the same number of commands however many wait. Between two reads it needs no goroutine. The
-// waiters follow the states as a chain of [View], so that none misses a state.
+// Watch reads a state for all goroutines of one process that wait for it to change. While a goroutine is inside, the
+// watch reads when a goroutine asks, when a message says that something may have changed, and after a pause. So a
+// wait costs the same number of commands however many goroutines wait. Between two reads the watch needs no
+// goroutine. The waiters follow the states as a chain of [View], so that no waiter misses a state.
 //
-// The exported fields must be set before the first call. The rest of the zero value is ready. It is safe
-// for concurrent use.
+// Set the exported fields before the first call. The rest of the zero value is ready. A watch is safe for concurrent
+// use.
 type Watch struct {
-	// Context ends with the client. Then nothing is read any more.
+	// Context ends with the client. After that the watch reads nothing.
 	Context context.Context
 	// Read returns the state. It repeats its command until Redis answers, or its context ends.
 	Read func(context.Context) (lua.Round, error)
@@ -31,7 +31,7 @@ type Watch struct {
 	mu     sync.Mutex
 	inside int
 	reader *reader // nil while no goroutine is inside
-	view   *View   // the last one; nil before a goroutine was inside
+	view   *View   // the last view; nil before a goroutine was inside
 	look   *look   // waits for a read that has not begun; nil: none was asked for
 	hints  retry.Hints
 }
@@ -42,16 +42,15 @@ type Timer interface {
 	Stop() bool
 }
 
-// look is answered with the view of a read that began after it was asked for. Callers that ask together share
-// it.
+// look waits for the view of a read that begins after the look was asked for. Callers that ask together share a look.
 type look struct {
 	view *View
 	done chan struct{} // closed when view is set
 }
 
-// Enter counts the caller in, until it calls Leave. It returns the last view, which may be old, and from
-// which the caller can go on to later ones. It returns nil, and does not count the caller, when most others
-// are inside.
+// Enter counts the caller in, until the caller calls Leave. It returns the last view, which may be old: the caller
+// can go on from there to later views. If the number of callers inside has reached most, Enter returns nil, and does
+// not count the caller.
 func (w *Watch) Enter(most int) *View {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -101,8 +100,8 @@ func (w *Watch) Look(ctx context.Context) (*View, error) {
 	}
 }
 
-// Signal says that the state may have changed, so that it is read: at once, unless that has told nothing new for long.
-// It does not block.
+// Signal says that the state may have changed. Then the watch reads the state: at once, or after a pause if many
+// signals in a row brought nothing new. Signal does not block.
 func (w *Watch) Signal() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

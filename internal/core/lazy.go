@@ -17,9 +17,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// openLazily returns a client that dials in the background. What kind of servers these are must be known
-// without asking them: a cluster has keys, channels and scripts of its own. It is known of a single server
-// and of Sentinel.
+// openLazily returns a client that dials in the background. It must know what kind of servers these are without
+// asking them: a cluster has keys, channels and scripts of its own. For a single server and for Sentinel, openLazily
+// knows the kind.
 func openLazily(option rueidis.ClientOption, o session.Options, id string) (*session.Client, error) {
 	connections := session.NewConnections()
 	option = connections.Track(option)
@@ -41,8 +41,8 @@ func openLazily(option rueidis.ClientOption, o session.Options, id string) (*ses
 	return c, nil
 }
 
-// refuseCluster closes the client when the server turns out to be a node of a cluster: most names are not
-// there. It asks once nothing is dialled any more.
+// refuseCluster closes the client if the server turns out to be a node of a cluster: most names are not on that node.
+// refuseCluster asks the server once nothing is dialled any more.
 func refuseCluster(c *session.Client, dialled <-chan struct{}) {
 	select {
 	case <-dialled:
@@ -53,13 +53,13 @@ func refuseCluster(c *session.Client, dialled <-chan struct{}) {
 		return
 	}
 	c.Options.Logger.Error("latchkey: WithLazyConnect was given a node of a cluster: the client is closed")
-	// In a goroutine of its own, because Shutdown waits for this one. Its error says that something was held,
-	// and nothing is.
+	// Shutdown runs in a goroutine of its own, because it waits for this one. Its error says that something was held,
+	// and nothing is held.
 	go func() { _ = c.Shutdown(context.Background()) }()
 }
 
-// lazyClient is a rueidis client that is still to come. Until then every command fails at once, unsent. Its
-// methods are rueidis', which documents them.
+// lazyClient is a rueidis client that is still to come. Until then every command fails, unsent: at once, or after the
+// wait for the first dial. rueidis documents the methods.
 type lazyClient struct {
 	rueidis.Client // a stand-in, which cannot dial
 	mode           rueidis.ClientMode
@@ -74,14 +74,14 @@ type lazyClient struct {
 
 var errNotYet = fmt.Errorf("%w: no connection yet", lua.ErrUnsent)
 
-// firstDial is how long calls wait for the first dial at most. At a normal start it takes less: then none of
-// them fails.
+// firstDial is how long calls wait for the first dial at most. At a normal start the dial takes less, and no call
+// fails.
 const firstDial = time.Second
 
-// maxTold is how many reasons are told, should each be a new one.
+// maxTold is how many reasons connect tells, if each is a new one.
 const maxTold = 20
 
-// newLazyClient returns a client that is still to [lazyClient.connect].
+// newLazyClient returns a client that dials once [lazyClient.connect] runs.
 func newLazyClient(option rueidis.ClientOption) (*lazyClient, error) {
 	l := &lazyClient{mode: rueidis.ClientModeStandalone, tried: make(chan struct{}), over: make(chan struct{})}
 	if option.Sentinel.MasterSet != "" {
@@ -109,12 +109,12 @@ func (l *lazyClient) notYet() error {
 	return errNotYet
 }
 
-// hasTried says that the first dial is over, or is waited for no longer.
+// hasTried ends the wait of calls for the first dial.
 func (l *lazyClient) hasTried() { l.tryOnce.Do(func() { close(l.tried) }) }
 
-// connect dials until it succeeds, or Close. failed is called with the error of a command that was not sent,
-// and when the dial began, for each reason once. strict is called before any command is sent to a server that
-// wants all keys named.
+// connect dials until a dial succeeds, or Close. It calls failed once for each reason of a failure, with the error of
+// a command that was not sent, and when the dial began. If the server wants all keys named, connect calls strict
+// before the client sends a command.
 func (l *lazyClient) connect(
 	option rueidis.ClientOption, prefix string, failed func(err error, began time.Time), strict func(),
 ) {
@@ -143,11 +143,11 @@ func (l *lazyClient) connect(
 			failed(l.notYet(), began)
 		}
 		l.hasTried()
-		_ = retry.Sleep(l.ending, backoff.Next()) // the loop looks at it
+		_ = retry.Sleep(l.ending, backoff.Next()) // the loop looks at l.ending
 	}
 }
 
-// gist is what two errors have in common that differ in ports and addresses alone.
+// gist returns the text that two errors have in common if they differ only in ports and addresses.
 func gist(err error) string {
 	var network *net.OpError
 	if errors.As(err, &network) {
@@ -156,7 +156,7 @@ func gist(err error) string {
 	return err.Error()
 }
 
-// unlessClosed is a dialer that gives up at Close, which does not wait for a dial.
+// unlessClosed returns a dialer that gives up at Close: Close does not wait for a dial.
 func (l *lazyClient) unlessClosed(dial session.Dialer) session.Dialer {
 	return func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
 		merged, end := retry.Until(ctx, l.ending)
@@ -211,7 +211,7 @@ func (l *lazyClient) Nodes() map[string]rueidis.Client { return l.now().Nodes() 
 // Mode returns the mode of the client to come.
 func (l *lazyClient) Mode() rueidis.ClientMode { return l.mode }
 
-// Close closes what there is, and gives up what is being dialled.
+// Close closes the clients, and gives up a dial that is under way.
 func (l *lazyClient) Close() {
 	l.stop()
 	<-l.over

@@ -60,8 +60,8 @@ func openNow(option rueidis.ClientOption, o session.Options, id string) (*sessio
 	if o.WithoutPubSub {
 		return ownClient(id, commands, commands, o, connections), nil
 	}
-	// Shard channels of one node share a connection. It must not be that of the commands, which would be closed
-	// with it.
+	// Shard channels of one node share a connection. The hub closes that connection to end subscriptions, so it must
+	// not be the connection of the commands.
 	listening := session.NewConnections()
 	option.DisableRetry = true // so that a lost subscription is known at once, not when it is back
 	subscriptions, err := dial(listening.Track(option))
@@ -72,8 +72,8 @@ func openNow(option rueidis.ClientOption, o session.Options, id string) (*sessio
 	return ownClient(id, commands, subscriptions, o, connections, listening), nil
 }
 
-// ownClient returns a client that owns the two rueidis clients, which may be one, and their connections.
-// Those of the subscriptions come last.
+// ownClient returns a client that owns the two rueidis clients and their connections. Both may be one client. The
+// connections of the subscriptions come last.
 func ownClient(
 	id string, commands, subscriptions rueidis.Client, o session.Options, connections ...*session.Connections,
 ) *session.Client {
@@ -90,7 +90,7 @@ func ownClient(
 		for _, owned := range connections {
 			owned.End()
 		}
-		// rueidis waits for a dial as well, and a dialer of the caller's may not heed that it is given up.
+		// rueidis waits for a dial as well, and a dialer of the caller may go on after the dial was given up.
 		session.ClosedWithin(closed, session.CloseGrace)
 	})
 }
@@ -112,9 +112,9 @@ func Wrap(commands, subscriptions rueidis.Client, o session.Options) (*session.C
 	return session.New(identity.NewID(o.Prefix), commands, subscriptions, o, nil, func() {}), nil
 }
 
-// hasSeveralPipes reports whether a client sends commands to one node on several connections: then a command
-// can overtake another. Only a cluster client does that. It chooses among them at random. A server that does
-// not tell is trusted.
+// hasSeveralPipes reports whether a client sends commands to one node on several connections: then a command can
+// overtake another. Only a cluster client does that. It chooses among the connections at random. If the server does
+// not tell the ids of connections, hasSeveralPipes trusts the client.
 func hasSeveralPipes(client rueidis.Client) bool {
 	if client.Mode() != rueidis.ClientModeCluster {
 		return false
@@ -133,8 +133,8 @@ func hasSeveralPipes(client rueidis.Client) bool {
 	return false
 }
 
-// dial is rueidis.NewClient, but returns no client with an error. rueidis does so when it was told that there
-// is a single server.
+// dial is rueidis.NewClient, but returns no client with an error. rueidis returns both if it was told that there is a
+// single server.
 func dial(option rueidis.ClientOption) (rueidis.Client, error) {
 	client, err := rueidis.NewClient(option)
 	if err != nil {
@@ -146,7 +146,7 @@ func dial(option rueidis.ClientOption) (rueidis.Client, error) {
 	return client, nil
 }
 
-// connect is dial, and package preflight.
+// connect dials, and asks the server what package preflight asks.
 func connect(option rueidis.ClientOption, prefix string) (client rueidis.Client, strict bool, err error) {
 	client, err = dial(option)
 	if err != nil {
@@ -159,10 +159,10 @@ func connect(option rueidis.ClientOption, prefix string) (client rueidis.Client,
 	return client, strict, nil
 }
 
-// tuned sets what our client needs of rueidis, and leaves what the caller set.
+// tuned sets what our client needs of rueidis. What the caller may choose, and has set, stays.
 func tuned(option rueidis.ClientOption, o session.Options, id string) rueidis.ClientOption {
-	// One connection for all commands: what is sent later runs later, so that a cancel cannot overtake its
-	// acquire (rule 2).
+	// There is one connection for all commands: a command that is sent later runs later, so a cancel cannot overtake
+	// its acquire (rule 2).
 	option.PipelineMultiplex = -1
 	option.DisableCache = true                                              // nothing is cached, and tracking would cost a round trip at each connection
 	if option.ClientName == "" && !option.AlwaysRESP2 && !o.WithoutPubSub { // what proxies may not know
@@ -182,8 +182,8 @@ func tuned(option rueidis.ClientOption, o session.Options, id string) rueidis.Cl
 		option.WriteBufferEachConn = 1 << 16
 	}
 	if option.ClusterOption.ShardsRefreshInterval == 0 {
-		// rueidis spreads the refreshes that this begins over up to a second more, and over half a minute in a
-		// large cluster.
+		// rueidis spreads the refreshes at this interval over up to a second more, and over half a minute in a large
+		// cluster.
 		option.ClusterOption.ShardsRefreshInterval = 100 * time.Millisecond
 	}
 	if option.Sentinel.MasterSet != "" {
@@ -197,12 +197,12 @@ func tuned(option rueidis.ClientOption, o session.Options, id string) rueidis.Cl
 	return option
 }
 
-// imitatesCluster reports whether a server answers CLUSTER SLOTS without being a cluster, as embedded ones
-// for tests do. The error is that of a cluster without sharded pub/sub.
+// imitatesCluster reports whether a server answers CLUSTER SLOTS without being a cluster, as embedded servers for
+// tests do. For a cluster without sharded pub/sub it returns an error.
 func imitatesCluster(client rueidis.Client, o session.Options) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), max(o.CommandTimeout, time.Second))
 	defer cancel()
-	if o.WithoutPubSub { // it needs no sharded pub/sub, and may not be allowed to ask for it
+	if o.WithoutPubSub { // the client needs no sharded pub/sub, and perhaps may not ask for it
 		cluster, err := isCluster(ctx, client)
 		if reply, refused := rueidis.IsRedisErr(err); refused {
 			return !strings.Contains(reply.Error(), "NOPERM"), nil
@@ -211,7 +211,7 @@ func imitatesCluster(client rueidis.Client, o session.Options) (bool, error) {
 	}
 	probe := client.B().Arbitrary("PUBSUB", "SHARDNUMSUB").Keys("latchkey_probe").Build()
 	err := client.Do(ctx, probe).Error()
-	if _, refused := rueidis.IsRedisErr(err); !refused || lua.Forbidden(err) { // who may not ask is not told
+	if _, refused := rueidis.IsRedisErr(err); !refused || lua.Forbidden(err) { // a user who may not ask gets no answer
 		return false, nil
 	}
 	if cluster, infoErr := isCluster(ctx, client); infoErr == nil && cluster {

@@ -12,27 +12,26 @@ import (
 // ErrNotRun is documented by the root package.
 var ErrNotRun = errors.New("not run")
 
-// notRun is the error of a Do whose function never ran. It is the acquire's, and ErrNotRun beside it.
+// notRun is the error of a Do whose function never ran. It matches the error of the acquire, and ErrNotRun.
 type notRun struct{ error }
 
 func (e notRun) Unwrap() error { return e.error }
 
 func (e notRun) Is(target error) bool { return target == ErrNotRun }
 
-// NotRun is err, and ErrNotRun beside it.
+// NotRun returns an error that matches err and ErrNotRun.
 func NotRun(err error) error { return notRun{err} }
 
-// ran is an error of a function that ran. It hides the ErrNotRun of a Do inside the function, which is not
-// about this one.
+// ran is the error of a function that ran. It hides the ErrNotRun of another Do inside the function, because that
+// ErrNotRun says nothing about this function.
 type ran struct{ error }
 
 func (e ran) Is(target error) bool { return target != ErrNotRun && errors.Is(e.error, target) }
 
 func (e ran) As(target any) bool { return errors.As(e.error, target) }
 
-// Handover is how long Do waits for the reply to its release. A Redis that answers does so earlier: then
-// whatever the caller does next finds the lock free. One that does not answer must not hold up a caller whose
-// work is done.
+// Handover is how long Do waits for the reply to its release. If Redis answers at all, it answers earlier: then the
+// caller's next step finds the lock free. If Redis does not answer, it must not hold up a caller whose work is done.
 const Handover = 100 * time.Millisecond
 
 // Guarded is a hold, of one thing or of several.
@@ -42,11 +41,11 @@ type Guarded interface {
 	Unlock(ctx context.Context) error
 }
 
-// Guard runs f with what was acquired, and releases that, also when f panics.
+// Guard runs f with the hold that was acquired, and releases the hold, also if f panics.
 //
-// f was alone if its hold could still be trusted when it ended. Then f's result is the result, whatever
-// becomes of the release: a caller that took its error for one of f would do the work again. Only an answer
-// of Redis that this owner does not have the lock says otherwise.
+// f was alone if the hold could still be trusted when f ended. Then Guard returns f's result, whatever becomes of the
+// release: a caller that took an error of the release for one of f would do the work again. The exception is an
+// answer of Redis that this owner does not have the lock.
 func Guard[H Guarded](ctx context.Context, hold H, err error, f func(context.Context, H) error) (result error) {
 	if err != nil {
 		return notRun{err}
@@ -60,7 +59,7 @@ func Guard[H Guarded](ctx context.Context, hold H, err error, f func(context.Con
 	return f(hold.Context(), hold) //nolint:contextcheck // it is derived from the context of the acquire
 }
 
-// finish releases after Do, and returns an error only when others may have held what was guarded.
+// finish releases the hold after Do. It returns an error only if others may have held what the hold guards.
 func finish(ctx context.Context, h Guarded) error {
 	loss := h.Err()
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), Handover)
@@ -69,9 +68,9 @@ func finish(ctx context.Context, h Guarded) error {
 	switch {
 	case errors.Is(loss, fail.ErrLost):
 		return loss
-	case errors.Is(err, ErrNotOurs), errors.Is(err, ErrForced), errors.Is(err, lease.ErrGone): // so Redis says, just now
+	case errors.Is(err, ErrNotOurs), errors.Is(err, ErrForced), errors.Is(err, lease.ErrGone): // Redis has just said so
 		return err
 	default:
-		return nil // of what is not answered yet, the tenure tells the logger when it is
+		return nil // the tenure logs a later answer to the release
 	}
 }

@@ -1,5 +1,5 @@
-// Package hold is what a caller has that holds something: a context that ends with the lease, and the ways to ask and to
-// end it. It knows no engine: a hold stands on a [Backing].
+// Package hold has the hold that a caller gets: a context that ends with the lease, and methods that ask about the
+// hold and end it. The package knows no engine: a hold stands on a [Backing].
 package hold
 
 import (
@@ -17,40 +17,40 @@ import (
 type Hold struct {
 	backing Backing
 	parent  context.Context
-	before  *Hold // the backing's, which guards it
+	before  *Hold // see Chain; the backing guards it
 
 	mu       sync.Mutex
 	unlocked bool
-	cause    error // why it ended; nil while it has not
+	cause    error // why the hold has ended; nil: it has not
 	ctx      *holdContext
 	cancel   context.CancelCauseFunc
 }
 
-// Backing is what a hold stands on: a turn in a tenure, or what another engine holds by. Its methods are safe
-// for concurrent use.
+// Backing is what a hold stands on: a turn in a tenure, or the counterpart of a turn in another engine. Its methods
+// are safe for concurrent use.
 type Backing interface {
-	// HoldName is the name of what is held, without the client's prefix.
+	// HoldName returns the name of the primitive, without the client's prefix.
 	HoldName() string
 	// Token is the fencing token.
 	Token() int64
 	// Sequence is the place in the queue; 0: none.
 	Sequence() int64
-	// LeftAt is for how long it can be trusted at a moment; 0 or less when it is over.
+	// LeftAt returns for how long the hold can be trusted at moment; 0 or less if the hold is over.
 	LeftAt(moment time.Time) time.Duration
-	// Expire is told that LeftAt is over. It returns the reason.
+	// Expire ends the hold because its trust is over by LeftAt. It returns the reason.
 	Expire() error
-	// Release is the Unlock of a hold, whose context has ended now. It is called once for each.
+	// Release does the Unlock of h, whose context has ended at now. Unlock calls it once for each hold.
 	Release(ctx context.Context, h *Hold, now time.Time) error
-	// Lose is [Hold.Lose] of a hold that has not ended.
+	// Lose is [Hold.Lose] for a hold that has not ended.
 	Lose(ctx context.Context, h *Hold, reason error) error
-	// Record is what others may know of a hold that has not ended. It reports false for one that is no lock's.
+	// Record returns what others may know of a hold that has not ended. It reports false if the hold is not a lock's.
 	Record() (identity.Held, bool)
-	// Wanted is closed when others wait; the same for all holds of it.
+	// Wanted returns a channel that is closed when others wait. All holds of the backing share the channel.
 	Wanted() <-chan struct{}
-	// WhenWanted has f called once when others wait, at once if they do already, and not after it is over. f
-	// does not block.
+	// WhenWanted calls f once when others wait, at once if they wait already. It does not call f after the hold is
+	// over. f must not block.
 	WhenWanted(f func())
-	// IsKey reports whether contexts have the hold under this key, for re-entry.
+	// IsKey reports whether contexts keep the hold under this key, for re-entry.
 	IsKey(key any) bool
 }
 
@@ -60,30 +60,30 @@ func New(parent context.Context, b Backing) *Hold { return &Hold{backing: b, par
 // Begin makes the zero value what New returns.
 func (h *Hold) Begin(parent context.Context, b Backing) { h.backing, h.parent = b, parent }
 
-// Backing is what it stands on.
+// Backing returns what the hold stands on.
 func (h *Hold) Backing() Backing { return h.backing }
 
-// Parent is the context from which its own is derived.
+// Parent returns the context from which the hold's own context is derived.
 func (h *Hold) Parent() context.Context { return h.parent }
 
-// Before is the hold to which its backing has chained it; nil for none.
+// Before returns the hold that Chain was given, or nil.
 func (h *Hold) Before() *Hold { return h.before }
 
-// Chain sets what Before returns. The backing has a mutex for both.
+// Chain sets what Before returns. A mutex of the backing guards both.
 func (h *Hold) Chain(before *Hold) { h.before = before }
 
-// None reports whether it is no hold: nil, or the zero value.
+// None reports whether h holds nothing: h is nil, or the zero value.
 func (h *Hold) None() bool { return h == nil || h.backing == nil }
 
-// noHold is the context of none: one that has ended.
+// noHold is the context of a Hold that holds nothing. It has ended.
 var noHold = func() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(fail.Wrap("", fail.ErrNotHeld))
 	return ctx
 }()
 
-// Look ends the hold if its lease is over at this instant. It does not wait for the keeper, which may have
-// many to end.
+// Look ends the hold if its lease is over at this instant. It does not wait for the keeper, which may have many holds
+// to end.
 func (h *Hold) Look() {
 	if h.backing.LeftAt(time.Now()) > 0 {
 		return
@@ -104,8 +104,8 @@ func (h *Hold) Context() context.Context {
 	if ctx != nil {
 		return ctx
 	}
-	// Without the mutex: the parent may be the context of another hold of this tenure. That one may just find
-	// out that it is lost, and end this one.
+	// Without the mutex: h.parent may be the context of another hold of this tenure. The other hold may just find out
+	// that it is lost, and end this hold, which needs the mutex.
 	inner, cancel := context.WithCancelCause(h.parent)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -127,7 +127,7 @@ func (h *Hold) End(cause error) {
 	h.end(cause)
 }
 
-// end is End with the mutex held.
+// end is End for a caller that holds the mutex.
 func (h *Hold) end(cause error) {
 	if h.cause != nil {
 		return
@@ -138,7 +138,7 @@ func (h *Hold) end(cause error) {
 	}
 }
 
-// IsKey reports whether its context has it under this key.
+// IsKey reports whether the context of the hold keeps the hold under this key.
 func (h *Hold) IsKey(key any) bool { return !h.None() && h.backing.IsKey(key) }
 
 // Name is the name of the primitive, without the client's prefix.
@@ -182,8 +182,8 @@ func (h *Hold) Err() error {
 	return fail.Wrap(h.backing.HoldName(), h.cause)
 }
 
-// Remaining is for how long the lease can be trusted. It is 0 only for a hold that has ended: a renewal may
-// just be extending one whose time is up.
+// Remaining returns for how long the lease can be trusted. It returns 0 only for a hold that has ended: if the time
+// is up, a renewal may just be extending the lease, and Remaining looks again.
 func (h *Hold) Remaining() time.Duration {
 	for h.Err() == nil {
 		if left := h.backing.LeftAt(time.Now()); left > 0 {
@@ -193,7 +193,7 @@ func (h *Hold) Remaining() time.Duration {
 	return 0
 }
 
-// Wanted is closed when others wait; nil of no hold.
+// Wanted returns a channel that is closed when others wait, or nil if h holds nothing.
 func (h *Hold) Wanted() <-chan struct{} {
 	if h.None() {
 		return nil
@@ -201,7 +201,7 @@ func (h *Hold) Wanted() <-chan struct{} {
 	return h.backing.Wanted()
 }
 
-// WhenWanted has f called once when others wait, at once if they do already, and not after the end of the
+// WhenWanted calls f once when others wait, at once if they wait already. It does not call f after the end of the
 // hold. f must not block, nor call the hold.
 func (h *Hold) WhenWanted(f func()) {
 	if !h.None() {
@@ -209,8 +209,8 @@ func (h *Hold) WhenWanted(f func()) {
 	}
 }
 
-// Unlock ends the hold. The last one of a turn hands the lock off locally, or releases it in Redis. One reading of the
-// clock serves the whole Unlock.
+// Unlock ends the hold. The Unlock of a turn's last hold hands the lock off locally, or releases the lock in Redis.
+// One reading of the clock serves the whole Unlock.
 func (h *Hold) Unlock(ctx context.Context) error {
 	if h.None() {
 		return h.Err()
@@ -225,7 +225,7 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	return nil
 }
 
-// Conclude ends the hold's context for its Unlock. It returns false when another Unlock has.
+// Conclude ends the hold's context for its Unlock. It returns false if another Unlock has done so.
 func (h *Hold) Conclude(now time.Time) bool {
 	if h.backing.LeftAt(now) <= 0 {
 		h.Look()
@@ -240,14 +240,15 @@ func (h *Hold) Conclude(now time.Time) bool {
 	return true
 }
 
-// IsUnlocked reports whether its Unlock has begun.
+// IsUnlocked reports whether an Unlock of the hold has begun.
 func (h *Hold) IsUnlocked() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.unlocked
 }
 
-// Loss is why the hold was lost, as far as the hold knows; nil while it was not, and of one that was unlocked before.
+// Loss returns why the hold was lost, as far as the hold knows. It returns nil if the hold was not lost, or was
+// unlocked before the loss.
 func (h *Hold) Loss() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -257,8 +258,8 @@ func (h *Hold) Loss() error {
 	return h.cause
 }
 
-// holdContext is the context of a hold. Err looks at the clock: so it is right at the first instruction after
-// the process was stopped, before any timer has fired.
+// holdContext is the context of a hold. Err looks at the clock: so after the process was stopped, Err is right at the
+// first instruction, before any timer has fired.
 type holdContext struct {
 	context.Context
 	hold *Hold
@@ -269,7 +270,7 @@ func (c *holdContext) Err() error {
 	return c.Context.Err()
 }
 
-// Value finds the hold for re-entry, and all else where the parent has it.
+// Value finds the hold for re-entry. All other keys it looks up in the parent.
 func (c *holdContext) Value(key any) any {
 	if c.hold.backing.IsKey(key) {
 		return c.hold

@@ -7,10 +7,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/identity"
 )
 
-// What follows is for package latchkeytest, with which our users test their programs: the only doors that it
-// has to a hold. Nothing else calls them.
+// The functions below are for package latchkeytest, with which our users test their programs. HoldsOf and Lose are
+// the only access of latchkeytest to a hold. Nothing else calls them.
 
-// holdsOf is the key under which each context of holds adds its own, and finds nothing.
+// holdsOf is a key for Value. The context of each hold adds its hold to holds. No context has a value for the key.
 type holdsOf struct{ holds []*Hold }
 
 // HoldsOf returns the holds whose contexts ctx is derived from, the innermost first, also holds that have
@@ -21,8 +21,8 @@ func HoldsOf(ctx context.Context) []*Hold {
 	return all.holds
 }
 
-// Collect is called by each context of holds that is asked for a key. For the key of [HoldsOf], and for
-// [identity.HeldIn]'s, it adds them.
+// Collect adds holds to the answer if key is the key of [HoldsOf] or of [identity.HeldIn]. Each context of holds
+// calls Collect when a caller asks for the value of a key.
 func Collect(key any, holds ...*Hold) {
 	if all, ok := key.(*holdsOf); ok {
 		all.holds = append(all.holds, holds...)
@@ -39,10 +39,10 @@ func Collect(key any, holds ...*Hold) {
 // ErrSeveral says that a hold has no lease of its own.
 var ErrSeveral = errors.New("it is held on several servers")
 
-// Lose ends the hold for this reason, with all that share its lease: re-entered holds, and readers of
-// its process. Their contexts have ended when it returns. Only then it takes from Redis what they had there,
-// in one attempt, so that the next waiter is granted it after they have ended, as after the end of a lease.
-// It returns [ErrSeveral] for a hold of a lock over several servers, and why the hold has ended if it has.
+// Lose ends the hold for reason, with all holds that share its lease: re-entered holds, and readers of its process.
+// When their contexts have ended, Lose takes from Redis what the holds had there, in one attempt. So Redis grants it
+// to the next waiter only after the holds have ended, as after the end of a lease. For a hold of a lock over several
+// servers, Lose returns [ErrSeveral]. For a hold that has ended, Lose returns why.
 func (h *Hold) Lose(ctx context.Context, reason error) error {
 	if err := h.Err(); err != nil {
 		return err

@@ -11,11 +11,11 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// stableAfter is how long a subscription must stand for the pause after its loss to be a short one again.
+// stableAfter is how long a subscription must last before the pause after its loss is a short one again.
 const stableAfter = 100 * time.Millisecond
 
-// Channel is one channel of Redis. Its subscription is begun again when it is lost. [Hub.Open] and
-// [Hub.Listen] return it. Its methods are safe for concurrent use.
+// Channel is one channel of Redis. If its subscription is lost, the hub subscribes again. [Hub.Open] and [Hub.Listen]
+// return a Channel. Its methods are safe for concurrent use.
 type Channel struct {
 	hub       *Hub
 	group     *group
@@ -26,22 +26,22 @@ type Channel struct {
 
 	// guarded by hub.mu
 	users       int
-	idle        *list.Element // in the group's list, while it has no users
+	idle        *list.Element // in the group's list, while the channel has no users
 	unusedSince time.Time
-	current     *Subscription // nil: none; there will be one after retry, or Resume
+	current     *Subscription // nil: none, until retry or Resume begins one
 	retry       *time.Timer
 	backoff     retry.Backoff
 	refused     error         // the user may not subscribe; nil once a subscription is confirmed
 	news        chan struct{} // closed once the subscription is confirmed or refused; nil while no caller waits for that
-	upSince     time.Time     // when it was confirmed last
+	upSince     time.Time     // since when the subscription is confirmed
 	lostAt      time.Time     // since when the server is away, as far as is known; zero: it is not
-	why         error         // of that
-	confirms    uint64        // how often it was confirmed
-	announcing  bool          // confirmed runs
-	again       bool          // and must run again
+	why         error         // why the server is away
+	confirms    uint64        // confirmations until now
+	announcing  bool          // a call of confirmed runs
+	again       bool          // confirmed must be called again
 }
 
-// Close ends one Open or Listen. A channel without users is given up after half a minute.
+// Close ends one Open or Listen. The hub gives up a channel that has had no users for half a minute.
 func (c *Channel) Close() {
 	h := c.hub
 	h.mu.Lock()
@@ -63,13 +63,13 @@ func (c *Channel) Name() string { return c.name }
 // Up reports whether the subscription is confirmed. It takes no lock.
 func (c *Channel) Up() bool { return c.Unbroken() != 0 }
 
-// Unbroken returns a number that is the same for as long as no message can have been missed; 0 while the
-// subscription is not confirmed. It takes no lock: every Unlock of a lock that lingers asks, and those of all
-// names would wait for one another.
+// Unbroken returns a number that stays the same for as long as the channel can have missed no message. It is 0 while
+// the subscription is not confirmed. Unbroken takes no lock: every Unlock of a lock that lingers calls Unbroken, and
+// the Unlocks of all names would wait for one another.
 func (c *Channel) Unbroken() uint64 { return c.unbroken.Load() }
 
-// Away returns why the channel hears nothing; nil while it does, while it subscribes, and where the user may
-// not. It is also nil for the moment that it takes to subscribe again where Redis is well.
+// Away returns why the channel hears nothing. It returns nil while the channel hears or subscribes, and if the user
+// may not subscribe. It also returns nil for the moment that a new subscription takes if Redis is well.
 func (c *Channel) Away() error {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
@@ -86,7 +86,8 @@ func (c *Channel) Away() error {
 // Wait returns when the subscription is confirmed, or with the cause when ctx ends.
 func (c *Channel) Wait(ctx context.Context) error { return c.wait(ctx, true) }
 
-// WaitUnlessRefused is Wait, which returns [Channel.Refused] as soon as there is such an error.
+// WaitUnlessRefused is Wait, but returns the error of [Channel.Refused] as soon as the server forbids the
+// subscription.
 func (c *Channel) WaitUnlessRefused(ctx context.Context) error { return c.wait(ctx, false) }
 
 func (c *Channel) wait(ctx context.Context, alsoRefused bool) error {
@@ -106,8 +107,8 @@ func (c *Channel) wait(ctx context.Context, alsoRefused bool) error {
 	}
 }
 
-// awaitable returns what is closed at the next confirmation, or when the subscription begins to be refused;
-// nil when it is confirmed. refused is as for [Channel.Refused].
+// awaitable returns a channel that is closed at the next confirmation, or when the server begins to refuse the
+// subscription. It returns nil if the subscription is confirmed. refused is the error of [Channel.Refused].
 func (c *Channel) awaitable() (news <-chan struct{}, refused error) {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
@@ -120,7 +121,7 @@ func (c *Channel) awaitable() (news <-chan struct{}, refused error) {
 	return c.news, c.refused
 }
 
-// tell wakes the callers that wait for news. It is called with the mutex.
+// tell wakes the callers that wait for news. The caller holds the mutex.
 func (c *Channel) tell() {
 	if c.news != nil {
 		close(c.news)
@@ -135,7 +136,7 @@ func (c *Channel) Refused() error {
 	return c.refused
 }
 
-// confirm takes a confirmation. It runs where the subscription is read: it does not block.
+// confirm takes a confirmation. It runs on the goroutine that reads the subscription, so it does not block.
 func (c *Channel) confirm(s *Subscription) {
 	h := c.hub
 	h.mu.Lock()
@@ -159,7 +160,7 @@ func (c *Channel) confirm(s *Subscription) {
 	}
 }
 
-// announce calls confirmed as long as there is a confirmation that it has not been called for.
+// announce calls c.confirmed until a call has begun after the last confirmation.
 func (c *Channel) announce() {
 	h := c.hub
 	for {
@@ -175,14 +176,14 @@ func (c *Channel) announce() {
 	}
 }
 
-// lost takes the end of a subscription. The next one begins soon, if the channel has users.
+// lost takes the end of a subscription. If the channel has users, the next subscription begins soon.
 func (c *Channel) lost(s *Subscription, err error) {
 	if c.end(s, err) {
 		c.hub.log.Warn("latchkey: the user may not subscribe", "channel", c.name, "error", Refused("subscribe to", c.name, err))
 	}
 }
 
-// end is lost. It reports whether it is to be logged that the server forbids the channel.
+// end is lost without the log. It reports whether lost must log that the server forbids the channel.
 func (c *Channel) end(s *Subscription, err error) (tell bool) {
 	h := c.hub
 	h.mu.Lock()
@@ -229,7 +230,7 @@ func (c *Channel) resubscribe(err error) {
 	h.subscribe(c)
 }
 
-// drop ends the current subscription, and reports whether there was one. It is called with the mutex.
+// drop ends the current subscription, and reports whether there was one. The caller holds the mutex.
 func (c *Channel) drop() bool {
 	if c.current == nil {
 		return false

@@ -12,32 +12,32 @@ import (
 
 var errEnded = errors.New("the connection was closed")
 
-// Dedicated subscribes on a connection of its own, which it takes from the pool of a client that is not a
-// cluster's. However many channels there are, one goroutine subscribes to them, and the connection's reader
-// delivers what is heard. Client is set before it is used.
+// Dedicated subscribes on a connection of its own. It takes the connection from the pool of a client that is not a
+// cluster's. However many channels there are, one goroutine subscribes to them, and the reader of the connection
+// delivers the messages. Set Client before the first use.
 type Dedicated struct {
 	// Client lends the connection.
 	Client rueidis.Client
 
 	mu         sync.Mutex
-	connection *connection // nil: there is none
+	connection *connection // nil: none
 	running    sync.WaitGroup
 }
 
-// connection is one that was taken from the pool.
+// connection is a connection that was taken from the pool.
 type connection struct {
 	ready  chan struct{} // closed once client is set, with its hooks
 	wake   chan struct{} // capacity 1: something is pending
 	client rueidis.DedicatedClient
 
 	// guarded by the source's mutex
-	listeners map[string]*Subscription // of each channel the one that hears
+	listeners map[string]*Subscription // by channel: the subscription that hears
 	pending   []*Subscription          // not sent yet
 	abandoned int                      // channels without listeners
 	dropped   bool                     // it was closed, or is about to be
 }
 
-// Subscribe is of [Source].
+// Subscribe implements [Source].
 func (d *Dedicated) Subscribe(s *Subscription) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -52,11 +52,11 @@ func (d *Dedicated) Subscribe(s *Subscription) {
 	c.pending = append(c.pending, s)
 	select {
 	case c.wake <- struct{}{}:
-	default: // it will look anyway
+	default: // serve will look anyway
 	}
 }
 
-// Drop is of [Source].
+// Drop implements [Source].
 func (d *Dedicated) Drop(s *Subscription) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -65,18 +65,19 @@ func (d *Dedicated) Drop(s *Subscription) {
 	}
 }
 
-// run connects, and subscribes to what is pending until the connection ends. Then it tells all whose
-// subscriptions ended with it.
+// run connects, and subscribes to what is pending until the connection ends. Then run tells each subscription of the
+// connection that it has ended.
 func (d *Dedicated) run(c *connection) {
 	c.client, _ = d.Client.Dedicate() // its second result only gives the connection back to the pool
-	// What closes the connection waits for ready. rueidis begins to read a connection where its hooks are set,
-	// and a Close beside that begins it neither, so that it waits for an answer which nobody reads.
+	// drop waits for ready before it closes the connection. rueidis begins to read a connection when the hooks are
+	// set. If Close came at the same moment, rueidis would not begin to read, and Close would wait for an answer that
+	// no goroutine reads.
 	over := c.client.SetPubSubHooks(d.hooks(c))
 	close(c.ready)
 	err := d.serve(c, over)
 	d.drop(c)
 	d.mu.Lock()
-	all := c.listeners // none is added any more
+	all := c.listeners // Subscribe adds none any more
 	c.listeners = nil
 	d.mu.Unlock()
 	for _, s := range all {
@@ -84,7 +85,8 @@ func (d *Dedicated) run(c *connection) {
 	}
 }
 
-// hooks deliver what comes. They run on the connection's reader: nothing in them may block.
+// hooks returns the hooks that deliver what comes. They run on the reader of the connection, so nothing in them may
+// block.
 func (d *Dedicated) hooks(c *connection) rueidis.PubSubHooks {
 	return rueidis.PubSubHooks{
 		OnMessage: func(m rueidis.PubSubMessage) {
@@ -100,7 +102,7 @@ func (d *Dedicated) hooks(c *connection) rueidis.PubSubHooks {
 	}
 }
 
-// serve subscribes to what is pending until the connection ends, and returns why it did.
+// serve subscribes to what is pending until the connection ends, and returns why the connection ended.
 func (d *Dedicated) serve(c *connection, over <-chan error) error {
 	for {
 		select {
@@ -126,7 +128,7 @@ func (d *Dedicated) listener(c *connection, channel string) *Subscription {
 // subscribeBatch is how many subscriptions are sent at a time.
 const subscribeBatch = 100
 
-// subscribePending subscribes to all that is pending. An error is one of the connection: it is over.
+// subscribePending subscribes to all that is pending. If it returns an error, the connection is over.
 func (d *Dedicated) subscribePending(c *connection) error {
 	d.mu.Lock()
 	pending := c.pending
@@ -153,8 +155,8 @@ func (d *Dedicated) subscribePending(c *connection) error {
 	return nil
 }
 
-// Ask sends a command on the connection that listens, and returns the text of the reply. There no command of
-// the client's users waits behind it.
+// Ask sends a command on the connection that listens, and returns the text of the reply. No command of the client's
+// users waits behind it there.
 func (d *Dedicated) Ask(ctx context.Context, words ...string) (string, error) {
 	d.mu.Lock()
 	c := d.connection
@@ -187,7 +189,7 @@ func (d *Dedicated) drop(c *connection) {
 	})
 }
 
-// Abandoned is of [Source].
+// Abandoned implements [Source].
 func (d *Dedicated) Abandoned(others int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -203,10 +205,10 @@ func (d *Dedicated) Abandoned(others int) bool {
 	return true
 }
 
-// MaxIdle is of [Source]. A channel costs little memory here.
+// MaxIdle implements [Source]. A channel costs little memory here.
 func (d *Dedicated) MaxIdle() int { return math.MaxInt }
 
-// Cut is of [Source]. It does not wait for a connection that is being dialled, either.
+// Cut implements [Source]. It does not wait for a connection that is being dialled, either.
 func (d *Dedicated) Cut() {
 	d.mu.Lock()
 	c := d.connection
@@ -216,5 +218,5 @@ func (d *Dedicated) Cut() {
 	}
 }
 
-// Wait is of [Source].
+// Wait implements [Source].
 func (d *Dedicated) Wait() { d.running.Wait() }

@@ -1,10 +1,10 @@
-// Package hub keeps a client's subscriptions. It subscribes again for as long as a channel is open, says when
-// a subscription is confirmed, and delivers messages. What a lost connection dropped is gone: the owner of a
-// channel must ask Redis again after each confirmation. internal/session makes a client's hub; the engines
+// Package hub keeps a client's subscriptions. While a channel is open, the hub subscribes again after each loss, says
+// when a subscription is confirmed, and delivers messages. Messages that a lost connection dropped are gone: the
+// owner of a channel must ask Redis again after each confirmation. internal/session makes a client's hub; the engines
 // open channels.
 //
-// A channel costs no goroutine: what is to be done about it begins with an event, and ends soon. So names
-// without waiters cost nothing but memory.
+// A channel costs no goroutine: each step for a channel begins with an event, and ends soon. So names without waiters
+// cost nothing but memory.
 package hub
 
 import (
@@ -31,18 +31,18 @@ type Hub struct {
 	closed    bool
 }
 
-// group is the channels of one source.
+// group has the channels of one source.
 type group struct {
 	source Source
 
 	// guarded by hub.mu
-	idle  list.List // of *Channel: those without users, the first to be given up first
+	idle  list.List // *Channel values without users, the next to be given up first
 	timer *time.Timer
 }
 
-// New returns a hub, which subscribes to inboxes at one source and to all other channels at the other. Both
-// may be the same. deliver is called on the goroutine that reads the subscription, one message after the
-// other: it must not block, and must not call the client.
+// New returns a hub, which subscribes to inboxes at the source inboxes, and to all other channels at others. Both may
+// be the same. The goroutine that reads the subscription calls deliver, one message after the other: deliver must not
+// block, and must not call the client.
 func New(inboxes, others Source, deliver func(lua.Message), log *slog.Logger) *Hub {
 	return &Hub{
 		inboxes: &group{source: inboxes}, others: &group{source: others}, deliver: deliver, log: log,
@@ -50,7 +50,7 @@ func New(inboxes, others Source, deliver func(lua.Message), log *slog.Logger) *H
 	}
 }
 
-// Close ends all subscriptions for good, and waits for that.
+// Close ends all subscriptions, and waits for their end. No subscription follows.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.closed = true
@@ -72,8 +72,7 @@ func (h *Hub) cut() {
 	h.others.source.Cut()
 }
 
-// dropAll ends the subscription of each channel, and forgets the channels without users. It is called with
-// the mutex.
+// dropAll ends the subscription of each channel, and forgets the channels without users. The caller holds the mutex.
 func (h *Hub) dropAll() {
 	for _, c := range h.channels {
 		if c.retry != nil {
@@ -86,8 +85,7 @@ func (h *Hub) dropAll() {
 	}
 }
 
-// Suspend ends all subscriptions until Resume: a client that cannot send commands must not be granted
-// anything.
+// Suspend ends all subscriptions until Resume: Redis must not grant anything to a client that cannot send commands.
 func (h *Hub) Suspend() {
 	h.mu.Lock()
 	first := !h.suspended
@@ -113,17 +111,17 @@ func (h *Hub) Resume() {
 	}
 }
 
-// idleTime is how long a channel without users is listened to: the next waiter often comes soon.
+// idleTime is how long the hub listens to a channel without users: the next waiter often comes soon.
 var idleTime = 30 * time.Second // shorter in a test
 
-// Open returns the channel of an inbox, which is subscribed, or about to be. confirmed is called after each
-// confirmation of its subscription, on a goroutine of its own, never twice at a time. Each Open needs a
-// Close.
+// Open returns the channel of an inbox, which is subscribed, or about to be. After each confirmation of the
+// subscription the hub calls confirmed, on a goroutine of its own and never twice at a time. Each Open needs a Close.
 func (h *Hub) Open(name string, confirmed func()) *Channel {
 	return h.open(h.inboxes, name, confirmed, func(text string) { h.deliver(lua.ParseMessage(text)) })
 }
 
-// Reopen is [Hub.Open] for a channel that is listened to although nobody uses it any more; nil for any other.
+// Reopen is [Hub.Open] for a channel that the hub still has, perhaps without users. For any other channel it returns
+// nil.
 func (h *Hub) Reopen(name string) *Channel {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -135,9 +133,8 @@ func (h *Hub) Reopen(name string) *Channel {
 	return c
 }
 
-// Listen is Open for a channel that is no inbox. heard is called with its messages; what [New] says of
-// deliver holds for it. A caller that listens to a channel that is open already must bring the same
-// functions.
+// Listen is Open for a channel that is no inbox. The hub calls heard with the messages of the channel, as [New] says
+// of deliver. If the channel is open already, the caller must bring the same functions.
 func (h *Hub) Listen(name string, confirmed func(), heard func(string)) *Channel {
 	return h.open(h.others, name, confirmed, heard)
 }
@@ -156,7 +153,7 @@ func (h *Hub) open(g *group, name string, confirmed func(), heard func(string)) 
 	return c
 }
 
-// leaveIdle takes a channel from the list of those without users. It is called with the mutex.
+// leaveIdle takes a channel from the list of channels without users. The caller holds the mutex.
 func (c *Channel) leaveIdle() {
 	if c.idle != nil {
 		c.group.idle.Remove(c.idle)
@@ -164,7 +161,7 @@ func (c *Channel) leaveIdle() {
 	}
 }
 
-// subscribe begins a subscription, unless there is one, or may be none. It is called with the mutex.
+// subscribe begins a subscription, unless the channel has one, or may have none. The caller holds the mutex.
 func (h *Hub) subscribe(c *Channel) {
 	if h.closed || h.suspended || c.current != nil || h.channels[c.name] != c {
 		return
@@ -173,7 +170,7 @@ func (h *Hub) subscribe(c *Channel) {
 	c.group.source.Subscribe(c.current)
 }
 
-// forget gives up a channel without users. It is called with the mutex.
+// forget gives up a channel without users. The caller holds the mutex.
 func (h *Hub) forget(c *Channel) {
 	c.leaveIdle()
 	delete(h.channels, c.name)
@@ -182,8 +179,8 @@ func (h *Hub) forget(c *Channel) {
 	}
 }
 
-// forgetIdle gives up the channels of a group that have had no users for long, and those that are too many.
-// For the others it comes again. It is called with the mutex.
+// forgetIdle gives up the channels of a group that have had no users for long, and the oldest ones if there are too
+// many. For the others it sets a timer. The caller holds the mutex.
 func (h *Hub) forgetIdle(g *group) {
 	if h.closed {
 		return

@@ -7,13 +7,14 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Sharded subscribes to the shard channels of a cluster, on the connections that the client has to its nodes.
-// The client knows which node has a channel, and follows it. But each channel costs it a goroutine, so it
-// listens to few channels without users. The exported fields are set before it is used.
+// Sharded subscribes to the shard channels of a cluster, on the connections that the client has to the nodes. The
+// client knows which node has a channel, and follows the channel to another node. But each channel costs a goroutine,
+// so Sharded listens to few channels without users. Set the exported fields before the first use.
 type Sharded struct {
 	// Client makes the connections.
 	Client rueidis.Client
-	// Close closes them. It is nil when they are the user's: then abandoned channels stay subscribed.
+	// Close closes the connections. It is nil if the connections are the user's: then abandoned channels stay
+	// subscribed.
 	Close func()
 
 	running sync.WaitGroup
@@ -22,14 +23,14 @@ type Sharded struct {
 	abandoned int // channels since the last Cut that was due
 }
 
-// Subscribe is of [Source].
+// Subscribe implements [Source].
 func (s *Sharded) Subscribe(sub *Subscription) {
 	ctx, stop := context.WithCancel(context.Background())
 	sub.stop = stop
 	s.running.Go(func() {
 		defer stop()
 		hooked := rueidis.WithOnSubscriptionHook(ctx, func(p rueidis.PubSubSubscription) {
-			// Runs on the connection's reader: nothing here may block.
+			// This runs on the reader of the connection: nothing here may block.
 			if p.Kind == "ssubscribe" {
 				sub.Confirmed()
 			}
@@ -39,10 +40,10 @@ func (s *Sharded) Subscribe(sub *Subscription) {
 	})
 }
 
-// Drop is of [Source].
+// Drop implements [Source].
 func (s *Sharded) Drop(sub *Subscription) { sub.stop() }
 
-// Abandoned is of [Source].
+// Abandoned implements [Source].
 func (s *Sharded) Abandoned(others int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,15 +55,15 @@ func (s *Sharded) Abandoned(others int) bool {
 	return true
 }
 
-// MaxIdle is of [Source].
+// MaxIdle implements [Source].
 func (s *Sharded) MaxIdle() int { return 100 }
 
-// Cut is of [Source].
+// Cut implements [Source].
 func (s *Sharded) Cut() {
 	if s.Close != nil {
 		s.Close()
 	}
 }
 
-// Wait is of [Source].
+// Wait implements [Source].
 func (s *Sharded) Wait() { s.running.Wait() }

@@ -9,13 +9,13 @@ import (
 // ErrJumped is the reason of a loss when the server's clock was set forward past the end of the lease.
 var ErrJumped = errors.New("the server's clock was set forward past the end of the lease")
 
-// Jumped ends holds whose leases may be over because the server's clock was set forward, by at most d. sent
-// is when the question was sent whose answer showed it. concerns says of each item whether its server's clock
-// it was.
+// Jumped ends holds whose leases may be over because a server's clock was set forward, by at most d. An answer has
+// shown this jump. sent is when the question for that answer was sent. concerns reports whether an item's lease runs
+// by that clock.
 //
-// A lease that was granted later than that is not concerned. When an older one had no more than d left, Redis
-// has ended it, and another owner may hold. Of the others less is left in Redis than they are trusted for, so
-// RenewAll must follow.
+// Jumped leaves alone a lease that was granted after sent. If an older lease has no more than d left, Redis may have
+// ended it, and another owner may hold. The other leases have less time left in Redis than the keeper trusts them
+// for, so RenewAll must follow.
 func (k *Keeper) Jumped(d time.Duration, sent time.Time, concerns func(*Item) bool) {
 	k.mu.Lock()
 	k.jump = sent
@@ -30,14 +30,14 @@ func (k *Keeper) Jumped(d time.Duration, sent time.Time, concerns func(*Item) bo
 	tell(lost, ErrJumped)
 }
 
-// RenewedSince reports whether all that is kept has a lease that was asked for at this moment or later.
+// RenewedSince reports whether all kept items have a lease that was asked for at moment or later.
 func (k *Keeper) RenewedSince(moment time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return !slices.ContainsFunc(k.items.All(), func(i *Item) bool { return i.since.Before(moment) })
 }
 
-// Shortest returns for how long all that is kept can be trusted; 0 when nothing is kept.
+// Shortest returns for how long all kept items can be trusted, or 0 if no item is kept.
 func (k *Keeper) Shortest() (least time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -1,10 +1,10 @@
-// Package lease keeps holds: until when each can be trusted, when it must be renewed, and what happens when
-// it is lost. One timer serves all holds of a client, and renewals are sent in batches. internal/session
-// implements the renewals, and internal/grant owns the holds.
+// Package lease keeps holds: until when each can be trusted, when it must be renewed, and what happens when it is
+// lost. One timer serves all holds of a client, and the keeper sends renewals in batches. internal/session implements
+// the renewals, and internal/grant owns the holds.
 //
-// A hold is trusted until the moment its last successful request was sent, plus the lease. Past that it is
-// lost, whether or not Redis answers. Both of Go's clocks count: the monotonic one stands still while a
-// machine is suspended.
+// A hold is trusted for its lease, counted from the moment when the last successful request was sent. After that the
+// hold is lost, whether or not Redis answers. Both of Go's clocks count, because the monotonic one stands still while
+// a machine is suspended.
 package lease
 
 import (
@@ -27,26 +27,26 @@ var ErrExpired = errors.New("the lease ran out before it was renewed")
 // ErrEnded is the reason of a loss when a hold lasted as long as it may.
 var ErrEnded = errors.New("its fixed lease or longest hold is over")
 
-// Owner has a lease, and is told once when that is lost. Many are told one after the other, so Lost must not
-// block. A caller that looks at [Item.Left] before its owner is told sees that the lease is over.
+// Owner has a lease. If the lease is lost, the keeper calls Lost once. It calls the owners one after the other, so
+// Lost must not block. A caller of [Item.Left] sees that the lease is over even before the keeper has called Lost.
 type Owner interface{ Lost(reason error) }
 
-// Item is one lease. The exported fields are set before it is kept, and do not change after that.
+// Item is one lease. The owner sets the exported fields before the item is kept, and does not change them after that.
 type Item struct {
 	Owner Owner
 	Lease time.Duration // what each renewal asks for
-	End   time.Time     // never trusted nor renewed past this; zero: no such limit
+	End   time.Time     // never trusted nor renewed past this; zero: no limit
 
 	due.Entry // of a kept item: when the next renewal is sent, or its trust ends. Guarded by the keeper's mutex
 
 	trust    trust
-	lost     atomic.Pointer[error] // why the trust was ended before its time; nil unless it was. Set before that
-	since    time.Time             // the moment from which it counts; guarded by the keeper's mutex, as what follows
+	lost     atomic.Pointer[error] // why the trust ended before its time, set before the end; nil: it has not
+	since    time.Time             // start of the lease; the keeper's mutex guards this and all below
 	slack    time.Duration         // how much earlier a renewal may come
 	renewing bool
 	again    bool // another renewal follows the one that is under way
 	removed  bool
-	short    bool // its lease is not the whole one before the first renewal
+	short    bool // before the first renewal: the lease may not be the whole one
 }
 
 // Keeper keeps the leases of one client. [NewKeeper] makes it. Its methods are safe for concurrent use.
@@ -57,9 +57,9 @@ type Keeper struct {
 	mu    sync.Mutex
 	items due.Queue[*Item]
 	timer *time.Timer
-	due   time.Time // of the timer; zero: not set
-	ahead int64     // by how much the wall clock was ahead of the monotonic one when all items were looked at, in ns
-	jump  time.Time // when the question was sent whose answer showed that the server's clock was set forward
+	due   time.Time // when the timer fires; zero: not set
+	ahead int64     // by how much the wall clock was ahead of the monotonic one at the last look at all items, in ns
+	jump  time.Time // see Jumped: when the question was sent whose answer showed the last jump
 }
 
 // NewKeeper returns a keeper that stops when ctx ends.
@@ -67,7 +67,7 @@ func NewKeeper(ctx context.Context, renewer Renewer) *Keeper {
 	return &Keeper{renewer: renewer, ctx: ctx}
 }
 
-// Keep begins to keep an item whose lease of d was granted at moment, or later. An item is kept once.
+// Keep begins to keep i, whose lease of d was granted at moment, or later. An item is kept only once.
 func (k *Keeper) Keep(i *Item, moment time.Time, d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -76,17 +76,16 @@ func (k *Keeper) Keep(i *Item, moment time.Time, d time.Duration) {
 	k.arm()
 }
 
-// The first renewal of a lease that was granted by message comes this long after the grant. Holds that are
-// released sooner pay nothing for it, and the others share scripts.
+// How long after a grant by message the first renewal comes. A hold that is released sooner pays nothing for a
+// renewal, and the others share scripts.
 const (
 	confirmFrom = 20 * time.Millisecond
 	confirmBy   = 50 * time.Millisecond
 )
 
-// KeepShort is Keep for a grant by message. Redis gave it a lease of d, which may be less than the item's
-// own, until its first renewal. That is sent soon, so that a holder that dies costs the others no more than
-// d. It is sent also when it adds nothing, because Redis takes a client that never renews for one that does
-// not react.
+// KeepShort is Keep for a grant by message. Redis gave the item a lease of d until its first renewal; d may be less
+// than i.Lease. So a holder that dies costs the others no more than d. The keeper sends the first renewal soon. It
+// does so even if that adds nothing, because Redis takes a client that never renews for one that does not react.
 func (k *Keeper) KeepShort(i *Item, moment time.Time, d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -98,14 +97,14 @@ func (k *Keeper) KeepShort(i *Item, moment time.Time, d time.Duration) {
 	k.arm()
 }
 
-// Margin is how much shorter the trust in a lease is than the lease. Redis counts whole milliseconds: a lease
-// that begins within one ends up to a millisecond early, where Redis ends a key as soon as its last
-// millisecond begins. Redis 8.2 does.
+// Margin is how much shorter the trust in a lease is than the lease. Redis counts whole milliseconds. If Redis ends a
+// key as soon as the key's last millisecond begins, a lease that begins within a millisecond ends up to a millisecond
+// early. Redis 8.2 does that.
 const Margin = time.Millisecond
 
-// schedule sets the trust that a lease of d from moment gives, and what comes next. A renewal comes after a
-// third of the lease. It comes early by up to a tenth of that third, so that holds which were taken together
-// do not stay together. It may come as much earlier again to fill a batch.
+// schedule sets the trust that a lease of d from moment gives, and when the next renewal, or the end, is due. A
+// renewal is due after a third of the lease, less up to a tenth of that third: so holds that were taken together do
+// not stay together. To fill a batch, a renewal may come earlier by another tenth of that third.
 func (k *Keeper) schedule(i *Item, moment time.Time, d time.Duration) {
 	until := moment.Add(d - Margin)
 	i.since = moment
@@ -120,20 +119,20 @@ func (k *Keeper) schedule(i *Item, moment time.Time, d time.Duration) {
 		i.slack = d / 30
 		i.At = moment.Add(d/3 - rand.N(i.slack+1))
 	}
-	if moment.Before(k.jump) { // it may be over in Redis: a renewal at once finds out
+	if moment.Before(k.jump) { // the lease may be over in Redis: a renewal at once finds out
 		i.At, i.slack, i.short = time.Now(), 0, true
 	}
 }
 
-// Granted is for how long the lease was granted that an item has now; it is not told of one that is over.
+// Granted returns for how long the lease was granted that i has now. That lease must not be over.
 func (k *Keeper) Granted(i *Item) time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return time.Duration(i.trust.monotonic.Load()) - i.since.Sub(epoch) + Margin
 }
 
-// Remove stops keeping an item, and reports whether its lease could still be trusted. The owner is not told
-// of a loss after that.
+// Remove stops keeping i, and reports whether the lease could still be trusted. After that the keeper does not call
+// Lost.
 func (k *Keeper) Remove(i *Item) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -149,16 +148,16 @@ func (k *Keeper) remove(i *Item) {
 	k.items.Remove(i)
 }
 
-// end ends an item's trust before its time. Somebody may look at the trust before the owner is told of the
-// reason, and finds that as well.
+// end ends the trust of i before its time. It stores the reason first: a caller that looks at the trust before the
+// keeper calls Lost finds the reason as well.
 func (k *Keeper) end(i *Item, reason error) {
 	k.remove(i)
 	i.lost.Store(&reason)
 	i.trust.end()
 }
 
-// Lose ends an item's trust now, and tells its owner why. It reports whether the item was kept: otherwise it
-// does nothing.
+// Lose ends the trust of i now, and tells the owner why. If the keeper does not keep i, Lose does nothing, and
+// reports false.
 func (k *Keeper) Lose(i *Item, reason error) bool {
 	k.mu.Lock()
 	if i.removed || !i.Queued() {
@@ -171,8 +170,8 @@ func (k *Keeper) Lose(i *Item, reason error) bool {
 	return true
 }
 
-// Ask has an item renewed at once: something says that Redis may not have it any more. A renewal that is
-// under way may have been answered before that was so, and is followed by another.
+// Ask renews i at once, because something says that Redis may have lost its lease. If a renewal is under way, another
+// one follows, because Redis may have answered the first before the loss.
 func (k *Keeper) Ask(i *Item) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -185,14 +184,14 @@ func (k *Keeper) Ask(i *Item) {
 	}
 }
 
-// hasten has a renewal be what happens next.
+// hasten makes a renewal of i the next thing that happens.
 func (k *Keeper) hasten(i *Item) {
-	i.At, i.slack, i.short = time.Now(), 0, true // also one that would add nothing
+	i.At, i.slack, i.short = time.Now(), 0, true // renew also if that adds nothing
 	k.items.Set(i, i.At)
 	k.arm()
 }
 
-// Expire loses the item if its time is over. Code that looks at the clock before the timer does calls it.
+// Expire loses i if its time is over. Code that looks at the clock earlier than the timer calls Expire.
 func (k *Keeper) Expire(i *Item) {
 	if i.Left() > 0 {
 		return
@@ -208,8 +207,8 @@ func (k *Keeper) Expire(i *Item) {
 	}
 }
 
-// expired stops keeping an item whose trust is over by one of the clocks. It stays over when the wall clock is set
-// back.
+// expired stops keeping an item whose trust is over by one of the clocks. The trust stays over if the wall clock is
+// set back.
 func (k *Keeper) expired(i *Item) {
 	k.remove(i)
 	i.trust.end()
@@ -222,8 +221,8 @@ func (k *Keeper) Empty() bool {
 	return k.items.Len() == 0
 }
 
-// tell tells the owners of items that were removed. It is called without the mutex: an owner may call the
-// keeper.
+// tell tells the owners of removed items that their leases are lost. The caller does not hold the mutex, because an
+// owner may call the keeper.
 func tell(lost []*Item, reason error) {
 	for _, i := range lost {
 		i.Owner.Lost(reason)

@@ -18,9 +18,9 @@ var ErrApart = errors.New("not all in one step")
 
 // Renewer renews leases in Redis. Its methods are safe for concurrent use.
 type Renewer interface {
-	// Renew asks for these leases, and returns for each item whether it still had its hold. With an error
-	// nothing is known of any. passing says that the error passes by itself: then the keeper waits for RenewAll.
-	// Otherwise it tries again a third of the lease later.
+	// Renew asks Redis for these leases, and returns for each item whether Redis still had its hold. After an error
+	// nothing is known of any item. passing says that the error passes by itself: then the keeper waits for RenewAll.
+	// Otherwise the keeper tries again a third of the lease later.
 	Renew(ctx context.Context, items []*Item, leases []time.Duration) (held []bool, passing bool, err error)
 	// Slot returns a number that is the same for items which one script may name.
 	Slot(*Item) uint16
@@ -28,7 +28,7 @@ type Renewer interface {
 	Go(func())
 }
 
-// batches divides items into such as can be renewed together.
+// batches divides items into batches that can be renewed together.
 func (k *Keeper) batches(due []*Item) (batches [][]*Item) {
 	slices.SortStableFunc(due, func(a, b *Item) int { return int(k.renewer.Slot(a)) - int(k.renewer.Slot(b)) })
 	for len(due) > 0 {
@@ -42,8 +42,7 @@ func (k *Keeper) batches(due []*Item) (batches [][]*Item) {
 	return batches
 }
 
-// RenewAll renews every hold now, and returns when that was tried. It finds the holds that were lost
-// meanwhile.
+// RenewAll renews every hold now, and returns when each renewal was tried. So it finds the holds that Redis has lost.
 func (k *Keeper) RenewAll() {
 	k.mu.Lock()
 	var due []*Item
@@ -65,8 +64,8 @@ func (k *Keeper) RenewAll() {
 	_ = g.Wait() // renew reports to the owners
 }
 
-// renew sends one batch, and does what follows from the answer. When the items cannot be renewed together it
-// halves the batch: what cannot be renewed at all keeps no other from it.
+// renew sends one batch, and does what follows from the answer. If the items cannot be renewed together, renew halves
+// the batch: so an item that cannot be renewed at all keeps no other item from its renewal.
 func (k *Keeper) renew(batch []*Item) {
 	sent := time.Now()
 	leases := make([]time.Duration, len(batch))
@@ -93,7 +92,7 @@ func (k *Keeper) renew(batch []*Item) {
 		case !held[n]:
 			k.end(i, ErrGone)
 			lost = append(lost, i)
-		case i.Left() > 0: // past that the end of trust is final, however late the answer
+		case i.Left() > 0: // else the end of trust is final, whatever a late answer says
 			i.short = false
 			k.schedule(i, sent, leases[n])
 			k.items.Set(i, i.At)
@@ -108,7 +107,7 @@ func (k *Keeper) renew(batch []*Item) {
 	tell(lost, ErrGone)
 }
 
-// leaseAt returns the lease that a renewal asks for: not past End, and more than nothing.
+// leaseAt returns the lease that a renewal asks for: not past End, and at least a millisecond.
 func (i *Item) leaseAt(sent time.Time) time.Duration {
 	if i.End.IsZero() {
 		return i.Lease

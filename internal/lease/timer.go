@@ -5,17 +5,18 @@ import (
 	"time"
 )
 
-// The timers of Go run by the monotonic clock, which stands still while a machine is suspended. So the keeper looks at
-// both clocks now and then while anything is kept. When the wall clock has gone ahead, leases may be over, and no timer
-// tells so: all items are looked at.
+// Go's timers run by the monotonic clock, which stands still while a machine is suspended. So while anything is kept,
+// the keeper looks at both clocks now and then. If the wall clock has gone ahead, leases may be over, and no timer
+// tells so: then the keeper looks at all items.
 const (
-	lookEvery = 400 * time.Millisecond // so late may an owner be told
-	// wentAhead is by how much the clocks part before all items are looked at again. An owner may be told so much later
-	// still. A clock that is adjusted goes ahead by less than a thousandth: then it is seldom that they are.
+	lookEvery = 400 * time.Millisecond // how late an owner may hear of a loss
+	// wentAhead is how far the clocks must part before the keeper looks at all items again. An owner may hear of a
+	// loss later by that much more. A clock that is being adjusted goes ahead by less than a thousandth, so it seldom
+	// makes the keeper look.
 	wentAhead = 10 * time.Millisecond
 )
 
-// wokeUp takes what is over by the wall clock alone, when that has gone ahead of the monotonic one.
+// wokeUp takes the items that are over by the wall clock alone, if that clock has gone ahead of the monotonic one.
 func (k *Keeper) wokeUp(now time.Time) (lost []*Item) {
 	ahead := wall(now) - epoch.UnixNano() - int64(now.Sub(epoch))
 	went := time.Duration(ahead - k.ahead)
@@ -32,8 +33,8 @@ func (k *Keeper) wokeUp(now time.Time) (lost []*Item) {
 	return lost
 }
 
-// arm sets the timer to the first item, or to the next look at the clocks, unless it fires by then anyway. It is called
-// with the mutex.
+// arm sets the timer to the first item, or to the next look at the clocks if that is earlier, unless the timer fires
+// by then anyway. The caller holds the mutex.
 func (k *Keeper) arm() {
 	if k.items.Len() == 0 || k.ctx.Err() != nil {
 		return
@@ -54,8 +55,8 @@ func (k *Keeper) arm() {
 	}
 }
 
-// tick renews what is due, and loses what is over. It never waits for Redis: a renewal that is late must not
-// delay the end of trust.
+// tick renews the items that are due, and loses the items that are over. It never waits for Redis: a late renewal
+// must not delay the end of trust.
 func (k *Keeper) tick() {
 	k.mu.Lock()
 	k.due = time.Time{}
@@ -73,8 +74,8 @@ func (k *Keeper) tick() {
 	}
 }
 
-// collect takes what is due and what is over. What falls due soon fills the batch: many holds would otherwise
-// be renewed a few at a time.
+// collect takes the items that are due, and the items that are over. Items that fall due soon fill the batch:
+// otherwise the keeper would renew many holds a few at a time.
 func (k *Keeper) collect(now time.Time) (due, lost []*Item) {
 	for k.items.Len() > 0 {
 		i := k.items.First()
@@ -100,12 +101,12 @@ func (i *Item) final(now time.Time) bool {
 	return !i.short && i.reachesEnd(now.Add(i.Left()+time.Millisecond))
 }
 
-// reachesEnd reports whether a trust until then is all that the item may have.
+// reachesEnd reports whether End allows no trust beyond until.
 func (i *Item) reachesEnd(until time.Time) bool {
 	return !i.End.IsZero() && !until.Before(i.End.Add(-Margin))
 }
 
-// postpone leaves only the end of trust to happen.
+// postpone makes the end of trust the next thing that happens to i.
 func (k *Keeper) postpone(i *Item, now time.Time) {
 	i.At = now.Add(i.Left() + 1)
 	k.items.Set(i, i.At)

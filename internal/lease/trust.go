@@ -10,8 +10,8 @@ type trust struct{ monotonic, wall atomic.Int64 }
 
 var epoch = time.Now()
 
-// WallAhead is by how many nanoseconds this package takes the wall clock to be ahead of what the machine says. Only
-// tests set it: they cannot set the clock of a machine.
+// WallAhead is how many nanoseconds this package adds to the wall clock of the machine. Only tests set it, because
+// they cannot set the clock of a machine.
 var WallAhead atomic.Int64
 
 // wall is the wall clock, in nanoseconds since 1970.
@@ -22,19 +22,19 @@ func (t *trust) set(at time.Time) {
 	t.wall.Store(wall(at))
 }
 
-// end makes the trust over, also when the wall clock is set back after that. By the monotonic clock it says for how long
-// it would have lasted.
+// end ends the trust, also if the wall clock is set back after that. The monotonic moment stays: it says for how long
+// the trust would have lasted.
 func (t *trust) end() { t.wall.Store(0) }
 
-// left is the time until the earlier of both.
+// left returns the time until the earlier of the two moments.
 func (t *trust) left() time.Duration { return t.leftAt(time.Now()) }
 
 func (t *trust) leftAt(now time.Time) time.Duration {
 	return min(time.Duration(t.monotonic.Load())-now.Sub(epoch), time.Duration(t.wall.Load()-wall(now)))
 }
 
-// leftMonotonic is the time until it by the monotonic clock alone. The server's clock is compared with that
-// one.
+// leftMonotonic returns the time that is left by the monotonic clock alone. Jumps of the server's clock are measured
+// by this clock.
 func (t *trust) leftMonotonic() time.Duration {
 	return time.Duration(t.monotonic.Load()) - time.Since(epoch)
 }
@@ -45,12 +45,12 @@ func (i *Item) Left() time.Duration { return i.trust.left() }
 // LeftAt is Left for a caller that has just looked at the clock.
 func (i *Item) LeftAt(now time.Time) time.Duration { return i.trust.leftAt(now) }
 
-// LeftMonotonic is Left by the monotonic clock alone. When that is more than 0, and Left is not, the wall clock went
-// ahead: the machine was suspended, or its clock was set. Redis may still have the lease.
+// LeftMonotonic is Left by the monotonic clock alone. If LeftMonotonic is more than 0, and Left is not, the wall
+// clock went ahead: the machine was suspended, or its clock was set. Redis may still have the lease.
 func (i *Item) LeftMonotonic() time.Duration { return i.trust.leftMonotonic() }
 
-// Expiry is the reason of a loss when the trust is over that there is now: why it was ended before its time,
-// or that it went up to the End, or that the lease was not renewed in time.
+// Expiry returns why the present trust is over: the reason for which it was ended before its time; or that it reached
+// End; or that the lease was not renewed in time.
 func (i *Item) Expiry() error {
 	if why := i.lost.Load(); why != nil {
 		return *why

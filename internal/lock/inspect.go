@@ -15,20 +15,20 @@ import (
 type State struct {
 	Holder    string        // owner id of the holder; empty when the lock is free
 	Mine      bool          // the holder belongs to this client
-	Token     int64         // the holder's fencing token, or the first of those its turns share; 0 for none
+	Token     int64         // the holder's fencing token, or the first of the block for its turns; 0: none
 	Remaining time.Duration // until the lease ends; negative: never
-	Shares    int           // tenures that hold it together; 0 unless they do
-	Lingers   bool          // it is at this client, without a hold
-	MayLinger bool          // it is at another client, perhaps without a hold
+	Shares    int           // tenures that hold the lock together; 0: it is not shared
+	Lingers   bool          // the lock is at this client, without a hold
+	MayLinger bool          // the lock is at another client, perhaps without a hold
 	Waiting   int           // entries in the queue
-	Queue     []string      // owner ids of the first of them, the next one first
+	Queue     []string      // owner ids of the first entries, the next owner first
 
 	Who     identity.Party   // the holder
-	Waiters []identity.Party // those of Queue
+	Waiters []identity.Party // the waiters of Queue
 	Forced  identity.Party   // who took the lock away last
 }
 
-// Inspect returns who holds the lock and who waits for it in Redis. It is sent once.
+// Inspect returns who holds the lock and who waits for it in Redis. It sends the command once.
 func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	if l.engine != nil {
 		return l.engine.Inspect(ctx)

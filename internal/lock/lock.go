@@ -16,19 +16,19 @@ import (
 // for concurrent use. [New] makes it.
 type Lock struct {
 	p      grant.Primitive
-	engine Engine // nil: the primitive is
+	engine Engine // nil: p is the lock
 }
 
-// AnyHolder is for the token of [Engine].ForceUnlock.
+// AnyHolder is the token with which [Engine].ForceUnlock takes the lock from any holder.
 const AnyHolder = lua.AnyHolder
 
-// Engine takes a lock that is no single primitive. The root package's Lock documents what is named as there. Its methods
-// are safe for concurrent use.
+// Engine takes a lock that is no single primitive. The root package's Lock documents the methods of the same names.
+// All methods are safe for concurrent use.
 type Engine interface {
 	Name() string
-	// Client is the one whose options and hooks count.
+	// Client returns the client whose options and hooks count.
 	Client() *session.Client
-	// Reenter returns a further hold if parent is the context of one, and nil if it is not.
+	// Reenter returns a further hold if parent is the context of a hold of this lock, else nil.
 	Reenter(parent context.Context) (*grant.Hold, error)
 	// Acquire makes an attempt.
 	Acquire(grant.Attempt) (*grant.Hold, error)
@@ -58,13 +58,13 @@ func NewPolled(c *session.Client, name string, o terms.Options) (grant.Primitive
 	return grant.NewPrimitive(c, kind, name, o.Polling())
 }
 
-// OfPrimitive returns the lock of a primitive, which has its terms and its kind.
+// OfPrimitive returns the lock of p, with the terms and the kind of p.
 func OfPrimitive(p grant.Primitive) *Lock { return &Lock{p: p} }
 
 // OfEngine returns the lock that an engine takes.
 func OfEngine(e Engine) *Lock { return &Lock{engine: e} }
 
-// Primitive returns what the lock is; nil of one that an engine takes.
+// Primitive returns the primitive that the lock is, or nil if an engine takes the lock.
 func (l *Lock) Primitive() *grant.Primitive {
 	if l.engine != nil {
 		return nil
@@ -72,7 +72,7 @@ func (l *Lock) Primitive() *grant.Primitive {
 	return &l.p
 }
 
-// Client is the one whose options and hooks count; nil of the zero value.
+// Client returns the client whose options and hooks count, or nil for the zero value.
 func (l *Lock) Client() *session.Client {
 	switch {
 	case l.engine != nil:
@@ -95,7 +95,7 @@ func (l *Lock) Same(other *Lock) bool {
 	return l.p.Queue == other.p.Queue && l.p.Shared == other.p.Shared
 }
 
-// Reenter returns a further hold if parent is the context of one of this lock, and nil if it is not.
+// Reenter returns a further hold if parent is the context of a hold of this lock, else nil.
 func (l *Lock) Reenter(parent context.Context) (*grant.Hold, error) {
 	if l.engine != nil {
 		return l.engine.Reenter(parent)
@@ -103,7 +103,7 @@ func (l *Lock) Reenter(parent context.Context) (*grant.Hold, error) {
 	return l.p.Reenter(parent)
 }
 
-// InLine is that of the primitive: tests wait for goroutines that stand there.
+// InLine returns how many goroutines stand in the line of the primitive. Tests wait for them.
 func (l *Lock) InLine() int { return l.p.InLine() }
 
 // Name is the name that was given to New, without the client's prefix.
@@ -114,8 +114,8 @@ func (l *Lock) Name() string {
 	return l.p.Name
 }
 
-// KnownOutage is that of [grant.Primitive]; nil for a lock over several servers, which asks those that are
-// there.
+// KnownOutage is [grant.Primitive.KnownOutage]. It returns nil for a lock over several servers, which asks the
+// servers that are up.
 func (l *Lock) KnownOutage() error {
 	if l.engine != nil {
 		return nil
@@ -123,12 +123,12 @@ func (l *Lock) KnownOutage() error {
 	return l.p.KnownOutage()
 }
 
-// Lock waits until the lock is held.
+// Lock waits until the caller has the lock.
 func (l *Lock) Lock(ctx context.Context) (*grant.Hold, error) {
 	if l.engine != nil {
 		return l.engine.Acquire(grant.Attempt{Parent: ctx, Waits: ctx})
 	}
-	// Inlined: what an idle waiter has on its stack is most of its cost.
+	// The body of Acquire is repeated here: the greatest part of an idle waiter's cost is its stack.
 	return l.p.Acquire(grant.Attempt{Parent: ctx, Waits: ctx}) //nolint:contextcheck // it is in the attempt
 }
 
@@ -186,13 +186,13 @@ func (l *Lock) Attach(ctx context.Context, text string) (*grant.Hold, error) {
 	return l.p.Attach(ctx, text)
 }
 
-// ForceUnlock takes the lock from the one who holds it, and reports whether it was held. It is sent once: a
-// second copy could take the lock from the next holder.
+// ForceUnlock takes the lock from its holder, and reports whether there was one. It sends the command once: a second
+// copy could take the lock from the next holder.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	return l.forceUnlock(ctx, lua.AnyHolder)
 }
 
-// ForceUnlockToken is ForceUnlock where the holder has this token, and else does nothing.
+// ForceUnlockToken is ForceUnlock if the holder has this token. Else it does nothing.
 func (l *Lock) ForceUnlockToken(ctx context.Context, token int64) (bool, error) {
 	if token < 0 {
 		return false, fail.Wrap(l.Name(), fail.Invalid("a token is not negative: %d", token))

@@ -11,7 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// Deadlocks returns all circles of waits that the clients with this prefix tell twice. The error is wrapped.
+// Deadlocks returns the circles of waits that the clients with this prefix tell in two readings. The error is
+// wrapped.
 func (r *Records) Deadlocks(ctx context.Context) ([]deadlock.Circle, error) {
 	first, err := r.circles(ctx)
 	if err != nil || len(first) == 0 {
@@ -28,7 +29,7 @@ func (r *Records) Deadlocks(ctx context.Context) ([]deadlock.Circle, error) {
 	}), err
 }
 
-// circles returns the circles that clients tell now.
+// circles returns the circles of waits that clients tell now.
 func (r *Records) circles(ctx context.Context) ([]deadlock.Circle, error) {
 	records, err := r.readAll(ctx)
 	if err != nil {
@@ -73,7 +74,7 @@ func (r *Records) readAll(ctx context.Context) (map[string]identity.Record, erro
 
 const scanCount = 1000
 
-// readSome reads those records that are of clients with this one's prefix.
+// readSome reads the records under keys whose clients have this client's prefix.
 func (r *Records) readSome(ctx context.Context, keys []string, records map[string]identity.Record) error {
 	for _, key := range keys {
 		id, ok := identity.ClientOf(r.of.Prefix, key)

@@ -9,20 +9,21 @@ import (
 )
 
 const (
-	// forcedTTL is how long Redis keeps who took a lock away.
+	// forcedTTL is how long Redis keeps the record of who took a lock away.
 	forcedTTL = 24 * time.Hour
-	// forcedJustNow is how old that may be to be about what a client has just heard of: longer than a message and the
-	// commands beside it take.
+	// forcedJustNow is how old that record may be to explain a loss of which a client has just heard. It is longer
+	// than a message and the commands beside the message take.
 	forcedJustNow = time.Minute
 	// clockDiffers is by how much two readings of the server's clock may differ.
 	clockDiffers = 20 * time.Millisecond
-	// forcedNumber stands where a record has the number of a tenure.
+	// forcedNumber stands in that record where other records have the number of a tenure.
 	forcedNumber = "forced"
 )
 
-// SayForced writes who is about to take the name's lock away, and why, which is the note of ctx: before the script runs,
-// since the loser reads it as soon as it hears of that. Nothing depends on it. So a server that refuses is no error, as
-// for a user who may not write the key. Without an answer the script need not be sent.
+// SayForced writes who is about to take the lock of a name away, and why: the reason is the note of ctx. It does so
+// before the script runs, because the loser reads the record as soon as the loser hears of the loss. Nothing depends
+// on the record. So SayForced returns no error if the server refuses, for example because the user may not write the
+// key. If the server does not answer, SayForced returns an error, and the caller need not send the script.
 func (r *Records) SayForced(ctx context.Context, of Subject) error {
 	if r.of.Untold {
 		return nil
@@ -37,15 +38,15 @@ func (r *Records) SayForced(ctx context.Context, of Subject) error {
 	return nil
 }
 
-// UnsayForced takes back what SayForced wrote: nothing was taken away.
+// UnsayForced takes back what SayForced wrote, because nothing was taken away.
 func (r *Records) UnsayForced(ctx context.Context, of Subject) {
 	if !r.of.Untold {
 		_ = r.host.Ask(ctx, r.of.Commands.B().Del().Key(lua.ForcedRecord(of.Name())).Build())
 	}
 }
 
-// LogForced has the logger told who has just taken away what had this token since then; nothing, if it was
-// lost otherwise.
+// LogForced logs who has just taken away what was held with this token from since on. If the hold was lost in another
+// way, it logs nothing.
 func (r *Records) LogForced(of Subject, name string, token int64, since time.Time) {
 	if r.of.Stopped.Err() != nil {
 		return
@@ -70,7 +71,7 @@ func (r *Records) LogForced(of Subject, name string, token int64, since time.Tim
 	r.of.Logger.Warn("latchkey: taken away", about...)
 }
 
-// forcedBy is who took a lock away, when and why, as SayForced has written it.
+// forcedBy returns who took a lock away, when and why, from the text that SayForced wrote.
 func forcedBy(text string) identity.Party {
 	r, ok := identity.Parse(text)
 	if !ok {
@@ -79,7 +80,7 @@ func forcedBy(text string) identity.Party {
 	return identity.PartyOf(":"+forcedNumber, r)
 }
 
-// millis is the server's clock if it is known, and else ours, in ms since 1970.
+// millis returns the server's clock if it is known, else the clock of this process, in ms since 1970.
 func millis(of Subject) int64 {
 	now := time.Now()
 	if at := of.ServerTime(now); at > 0 {

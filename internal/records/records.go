@@ -1,5 +1,5 @@
-// Package records is what the clients of a prefix tell each other. Each keeps a record in Redis while it holds or waits for
-// something. So others can say who holds a lock, and a client finds the circles of waits in which it is.
+// Package records is what the clients of a prefix tell each other. Each client keeps a record in Redis while it holds
+// or waits for something. So others can say who holds a lock, and a client finds the circles of waits in which it is.
 package records
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/identity"
 )
 
-// Records are what one client tells, and reads of others. Its methods are safe for concurrent use.
+// Records tells what one client does, and reads what others tell. Its methods are safe for concurrent use.
 type Records struct {
 	of      Client
 	host    Host
@@ -23,14 +23,14 @@ type Records struct {
 	watches watches
 }
 
-// Client is whose records they are.
+// Client describes the client whose records these are.
 type Client struct {
 	ID       string
 	Prefix   string // before each name
 	Label    string // of the program
 	Untold   bool   // it writes no record
 	Began    time.Time
-	Commands rueidis.Client // makes them. [Host.Ask] sends them
+	Commands rueidis.Client // makes commands. [Host.Ask] sends them
 	Timeout  time.Duration  // of a command that no caller waits for
 	Logger   *slog.Logger
 	Closing  context.Context // ends when nothing may be acquired any more
@@ -43,11 +43,12 @@ type Host interface {
 	After(d time.Duration, f func()) Timer
 	// Go calls f in a goroutine, unless the client has stopped.
 	Go(f func())
-	// Ask sends commands in one trip. When ctx ends, no connection does.
+	// Ask sends commands in one trip. The end of ctx does not end a connection.
 	Ask(ctx context.Context, commands ...rueidis.Completed) []rueidis.RedisResult
-	// Tenures returns all that the client knows of.
+	// Tenures returns all tenures that the client knows.
 	Tenures() []Tenure
-	// TenuresOrTell returns them as well. When there are none, [Records.Tell] is called with the next one.
+	// TenuresOrTell returns what Tenures returns. If the client has no tenure, the host calls [Records.Tell] with the
+	// next tenure.
 	TenuresOrTell() []Tenure
 	// Suffix returns the number of a tenure as it stands in an owner id.
 	Suffix(number uint64) string
@@ -57,13 +58,13 @@ type Host interface {
 	HoldsAtClose() bool
 }
 
-// Timer is what After returns, used as one of [time.AfterFunc] is.
+// Timer is what After returns. It works as a timer of [time.AfterFunc].
 type Timer interface {
 	Reset(d time.Duration) bool
 	Stop() bool
 }
 
-// Tenure is one of the client's.
+// Tenure is one tenure of the client.
 type Tenure struct {
 	Number uint64
 	Told   interface{ Tell() Telling }
@@ -81,13 +82,14 @@ type Telling struct {
 type Subject interface {
 	// Name returns the name with the client's key prefix.
 	Name() string
-	// IsLock reports whether it has an owner at a time, or readers.
+	// IsLock reports whether the name is a lock's, which has one owner at a time, or readers.
 	IsLock() bool
-	// ServerTime returns what its server's clock shows at a moment, in µs since 1970; 0 when that is not known.
+	// ServerTime returns what the clock of the name's server shows at a moment, in µs since 1970; 0 if that is not
+	// known.
 	ServerTime(moment time.Time) int64
 }
 
-// New returns the records of a client. [Records.Tell] begins to write its own.
+// New returns the records of a client. [Records.Tell] begins to write the client's own record.
 func New(of Client, host Host) *Records {
 	open, shut := context.WithCancel(context.Background())
 	return &Records{of: of, host: host, teller: teller{open: open, shut: shut}}
@@ -96,18 +98,18 @@ func New(of Client, host Host) *Records {
 // ShortName is a key without the client's prefix.
 func (r *Records) ShortName(key string) string { return strings.TrimPrefix(key, r.of.Prefix) }
 
-// key is where the client's own record is.
+// key returns the key of the client's own record.
 func (r *Records) key() string { return identity.Key(r.of.Prefix, r.of.ID) }
 
-// self is who this client is.
+// self returns who this client is.
 func (r *Records) self() identity.Party {
 	return identity.PartyOf(r.of.ID, identity.New(r.of.Label, r.of.Began))
 }
 
-// own is what is to be told now of these tenures, which are all.
+// own returns what the client's record is to tell now. tenures are all tenures of the client.
 func (r *Records) own(tenures []Tenure) identity.Record {
 	record := identity.New(r.of.Label, r.of.Began)
-	slices.SortFunc(tenures, func(a, b Tenure) int { return cmp.Compare(a.Number, b.Number) }) // they grow with time
+	slices.SortFunc(tenures, func(a, b Tenure) int { return cmp.Compare(a.Number, b.Number) }) // numbers grow with time
 	now, size := time.Now(), 0
 	for _, t := range tenures {
 		if len(record.Tenures) == identity.MaxTenures {

@@ -11,35 +11,35 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// teller keeps the client's record in Redis while the client holds or waits for something. It looks once a
-// second, so that an acquire costs nothing, and what is over by then is not told. Nothing waits for its
-// commands, which may take as long as a dial.
+// teller keeps the client's record in Redis while the client holds or waits for something. It looks once a second: so
+// an acquire costs nothing, and the record does not tell what is over by then. No caller waits for the commands of
+// the teller, which may take as long as a dial.
 type teller struct {
 	open context.Context    // ends when nothing is to be told any more
-	shut context.CancelFunc // ends it
+	shut context.CancelFunc // ends open
 
 	mu    sync.Mutex
 	text  string    // what was sent last, and may be in Redis; empty: nothing
-	until time.Time // when that must be sent again; zero: at once
+	until time.Time // when to send text again; zero: at once
 }
 
 const (
-	// tellPause is how long something must last to be told.
+	// tellPause is how long something must last before the record tells it.
 	tellPause = time.Second
-	// tellManyPause is how often it is looked when there are more than tellMany tenures.
+	// tellManyPause is how often the teller looks if there are more than tellMany tenures.
 	tellManyPause = 10 * time.Second
 	tellMany      = 1000
-	// recordTTL is how long a record outlives a client that was killed; recordRenewed is how often it is
-	// renewed.
+	// recordTTL is how long a record outlives a client that was killed. recordRenewed is how often a client renews
+	// its record.
 	recordTTL     = 30 * time.Second
 	recordRenewed = 10 * time.Second
 )
 
-// Tell has the client's record written, as the client has a tenure now.
+// Tell begins to write the client's record, because the client has a tenure now.
 func (r *Records) Tell() { r.host.After(tellPause, r.tell) }
 
-// tell writes the record, or removes it when the client neither holds nor waits. One call runs at a time:
-// each has the next one made.
+// tell writes the record, or removes it if the client neither holds nor waits. Only one call runs at a time: each
+// call schedules the next one.
 func (r *Records) tell() {
 	t := &r.teller
 	tenures := r.host.TenuresOrTell()
@@ -62,7 +62,7 @@ func (r *Records) tell() {
 	r.host.After(pause, r.tell)
 }
 
-// outdated notes that a text is sent. It reports false when that need not be.
+// outdated reports whether a text must be sent. If so, it notes the text as sent.
 func (t *teller) outdated(text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,14 +73,14 @@ func (t *teller) outdated(text string) bool {
 	return true
 }
 
-// written notes that what was sent last is in Redis.
+// written notes that Redis has the text that was sent last.
 func (t *teller) written() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.until = time.Now().Add(recordRenewed)
 }
 
-// clear notes that nothing is in Redis any more. It reports whether something may be.
+// clear forgets what was sent last. It reports whether Redis may have a record.
 func (t *teller) clear() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,7 +89,8 @@ func (t *teller) clear() bool {
 	return was
 }
 
-// write sends the record. It reports that nothing more need be told: the user may not write it.
+// write sends the record. It reports true if the user may not write the record: then the client need tell nothing
+// more.
 func (r *Records) write(text string) (refused bool) {
 	ctx, cancel := context.WithTimeout(r.teller.open, r.of.Timeout)
 	defer cancel()
@@ -106,15 +107,15 @@ func (r *Records) write(text string) (refused bool) {
 	return refused
 }
 
-// unwrite takes the record out of Redis. After an error it goes when its time is over.
+// unwrite takes the record out of Redis. If the command fails, the record goes when its time is over.
 func (r *Records) unwrite(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.of.Timeout)
 	defer cancel()
 	_ = r.host.Ask(ctx, r.of.Commands.B().Del().Key(r.key()).Build())
 }
 
-// End removes the record for good, unless something is still held: it goes when its time is over then.
-// It waits for that until ctx ends.
+// End removes the record, and no other record follows. If something is still held, End leaves the record until its
+// time is over. End waits for the removal until ctx ends.
 func (r *Records) End(ctx context.Context) {
 	r.teller.shut()
 	if !r.teller.clear() || r.host.HoldsAtClose() {
@@ -123,7 +124,7 @@ func (r *Records) End(ctx context.Context) {
 	over := make(chan struct{})
 	r.host.Go(func() {
 		defer close(over)
-		r.unwrite(ctx) // what was sent before is ahead of it on their connection
+		r.unwrite(ctx) // commands that were sent before run before, on the same connection
 	})
 	_ = retry.Await(ctx, over)
 }

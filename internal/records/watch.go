@@ -15,7 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// watches are the waits of a client that end when they are the youngest of a circle. The zero value is ready.
+// watches has the waits of a client each of which ends if it is the youngest of a circle. The zero value is ready.
 type watches struct {
 	mu  sync.Mutex
 	all map[*Watch]struct{}
@@ -25,7 +25,7 @@ type watches struct {
 	looked  time.Time
 }
 
-// Watch is one of them.
+// Watch is one wait of watches.
 type Watch struct {
 	in     *Records
 	of     Subject
@@ -33,12 +33,12 @@ type Watch struct {
 	since  time.Time
 	end    context.CancelCauseFunc
 	timer  Timer
-	last   deadlock.Circle // that was found the last time; only the one look that runs has it
+	last   deadlock.Circle // what the last look found; only the look that runs has it
 }
 
-// Watch begins to look whether the wait of a caller is in a circle: once a second, when it has lasted for a
-// second. It ends the wait when the circle is found a second time and no wait of it is younger that would end
-// as well. stop must be called when the wait is over.
+// Watch begins to look whether the wait of caller is in a circle: once a second, after the wait has lasted for a
+// second. It ends the wait if it finds the circle a second time, and no younger wait of the circle would end as well.
+// Call stop when the wait is over.
 func (r *Records) Watch(of Subject, caller context.Context, end context.CancelCauseFunc) (stop func()) {
 	w := &Watch{in: r, of: of, caller: caller, since: time.Now(), end: end}
 	r.watches.mu.Lock()
@@ -56,14 +56,14 @@ func (r *Records) Watch(of Subject, caller context.Context, end context.CancelCa
 	}
 }
 
-// lookPause is a little longer than what is told may be old.
+// lookPause is a little longer than a record may be out of date.
 const lookPause = tellPause + 100*time.Millisecond
 
-// look looks for a circle, and has itself called again.
+// look looks for a circle, and schedules the next look.
 func (w *Watch) look() {
 	r := w.in
 	first := deadlock.Wait{Who: r.self(), Wait: w.record()}
-	if len(first.Holds) > 0 { // else what was held is given back
+	if len(first.Holds) > 0 { // else the caller has given back what it held
 		circle := deadlock.Find(first, func(key string) []deadlock.Wait { return r.during(first, key) })
 		if circle != nil && circle.Same(w.last) && circle.IsVictim(first) {
 			w.end(fmt.Errorf("%w: %s", fail.ErrDeadlock, circle.String(r.ShortName)))
@@ -78,7 +78,7 @@ func (w *Watch) look() {
 	}
 }
 
-// record is what others are told of it.
+// record returns what others are to know of the wait.
 func (w *Watch) record() identity.Wait {
 	wait := waitOf(w.telling())
 	wait.Checked = true
@@ -87,14 +87,14 @@ func (w *Watch) record() identity.Wait {
 
 func (w *Watch) telling() Telling { return Telling{Of: w.of, Since: w.since, Caller: w.caller} }
 
-// waitOf is what others are told of a wait. It has no holds when it holds up no other wait.
+// waitOf returns what others are to know of a wait. If the wait holds up no other wait, the result has no holds.
 func waitOf(telling Telling) identity.Wait {
 	return identity.Wait{
 		Key: identity.Name(telling.Of.Name()), Since: telling.Since.UnixMicro(), Note: identity.NoteOf(telling.Caller), Holds: identity.HeldIn(telling.Caller),
 	}
 }
 
-// ownWaits are the waits that this client tells. Many looks at a time share what was gathered.
+// ownWaits returns the waits that this client tells. Looks at about the same time share one result.
 func (r *Records) ownWaits() []identity.Wait {
 	const fresh = 50 * time.Millisecond
 	w := &r.watches
@@ -107,13 +107,13 @@ func (r *Records) ownWaits() []identity.Wait {
 	return w.own
 }
 
-// during returns the waits that last while somebody has a key, as far as their clients tell. Of this client
-// it knows them itself, and of first without asking its client.
+// during returns the waits that last while their callers hold key, as far as the clients tell. It knows the waits of
+// this client without Redis. If the caller of first holds key, during returns first alone.
 func (r *Records) during(first deadlock.Wait, key string) (all []deadlock.Wait) {
 	ctx, cancel := context.WithTimeout(r.of.Stopped, r.of.Timeout)
 	defer cancel()
 	fields, err := r.host.Ask(ctx, r.of.Commands.B().Hkeys().Key(key).Build())[0].AsStrSlice()
-	if err != nil { // it is no lock, or its server is away: then the next look is soon enough
+	if err != nil { // key is no lock, or its server is away: the next look is soon enough
 		return nil
 	}
 	owners := map[string]bool{}
@@ -142,8 +142,8 @@ func (r *Records) during(first deadlock.Wait, key string) (all []deadlock.Wait) 
 	return all
 }
 
-// waits returns what the client tells of its waits: of each whose caller holds something. With more than tellMany
-// tenures there are none: they would be told too seldom to be believed.
+// waits returns what the client tells of its waits: each wait whose caller holds something. With more than tellMany
+// tenures it returns no waits: the client would tell them too seldom for others to believe them.
 func (r *Records) waits(tenures []Tenure, now time.Time) (all []identity.Wait) {
 	if len(tenures) > tellMany {
 		return nil
@@ -180,21 +180,21 @@ func (r *Records) waits(tenures []Tenure, now time.Time) (all []identity.Wait) {
 	return all
 }
 
-// oldestFirst are all of them.
+// oldestFirst returns all watches.
 func (w *watches) oldestFirst() []*Watch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(w.all), func(a, b *Watch) int { return a.since.Compare(b.since) })
 }
 
-// watchedWait is by what a wait is known that is watched: it has a tenure as well, or stands in a line.
+// watchedWait identifies a wait that has a Watch: the same wait comes again as a tenure, or in a line.
 type watchedWait struct {
 	key    string
 	caller context.Context
 }
 
-// waitBy returns by what a wait is known. It is the zero value when the caller's context is not known, or cannot
-// be compared: then the wait may be told twice.
+// waitBy returns what identifies a wait. It returns the zero value if the caller's context is not known, or cannot be
+// compared: then the record may have the wait twice.
 func waitBy(wait Telling) watchedWait {
 	if wait.Caller == nil || !reflect.ValueOf(wait.Caller).Comparable() {
 		return watchedWait{}

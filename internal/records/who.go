@@ -9,15 +9,15 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// Who returns who the owner ids stand for that Redis has under a key, in their order. Of a client that does
-// not tell it returns the id alone, and of an empty owner nothing. It asks Redis once, of other clients than
-// this one. An answer that does not come is like one that says nothing.
+// Who returns whom owners stand for: owner ids that Redis has under key. If a client tells nothing, its party has the
+// id alone. An empty owner gives an empty party. Who asks Redis once, and only about other clients. An answer that
+// does not come counts as an answer that says nothing.
 func (r *Records) Who(ctx context.Context, key string, owners []string) []identity.Party {
 	records, _ := r.read(ctx, key, owners)
 	return partiesOf(owners, records)
 }
 
-// WhoAndForced is Who, and in the same trip who took the lock of the key away last, if Redis has that.
+// WhoAndForced is Who. In the same trip it reads who took the lock of key away last, if Redis has that.
 func (r *Records) WhoAndForced(ctx context.Context, key string, owners []string) (all []identity.Party, forced identity.Party) {
 	records, more := r.read(ctx, key, owners, r.get(lua.ForcedRecord(key)))
 	return partiesOf(owners, records), forcedBy(more[0])
@@ -33,15 +33,16 @@ func partiesOf(owners []string, records map[string]identity.Record) []identity.P
 	return parties
 }
 
-// mostRecord is how many bytes of a record are read. None of ours has as many, and what is cut off says nothing.
+// mostRecord is how many bytes of a record are read. No record of ours has so many bytes, and a record that is cut
+// off says nothing.
 const mostRecord = 1 << 20
 
 func (r *Records) get(key string) rueidis.Completed {
 	return r.of.Commands.B().Getrange().Key(key).Start(0).End(mostRecord - 1).Build()
 }
 
-// read returns the records of the clients that these owners belong to. More questions go along with them in the same
-// trip. Their answers are empty after an error.
+// read returns the records of the clients to which owners belong. It sends the commands of more in the same trip.
+// After an error their answers are empty.
 func (r *Records) read(ctx context.Context, key string, owners []string, more ...rueidis.Completed) (_ map[string]identity.Record, answers []string) {
 	records := map[string]identity.Record{}
 	var others []string

@@ -6,7 +6,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/fail"
 )
 
-// Choice is a set of options: those that a package has, or that it was given.
+// Choice is a set of options: the options that a package has, or the options that were given.
 type Choice uint16
 
 // The options, each under the name that users know.
@@ -39,7 +39,7 @@ func (c Choice) String() string { return choiceNames[bits.TrailingZeros16(uint16
 
 func (c Choice) has(o Choice) bool { return c&o != 0 }
 
-// Option sets one of [Options]. A nil one does nothing. The options of the packages are this interface: so
+// Option sets one field of [Options]. A nil Option does nothing. The options of all packages are this interface, so
 // one list serves several packages.
 type Option interface{ SetLock(o *Options) }
 
@@ -51,14 +51,14 @@ type set struct {
 
 func (s set) SetLock(o *Options) {
 	if budgets := OptionBudget | OptionHandOff; budgets.has(s.which) {
-		o.given &^= budgets // one setting: the last counts
+		o.given &^= budgets // two options for one setting: the last counts
 	}
 	o.given |= s.which
 	s.apply(o)
 }
 
-// Collect returns what the options set, of a package that has these. [Options.Terms] refuses what it does
-// not have.
+// Collect returns what options set, for package pkg, which has the options of has. [Options.Terms] refuses all other
+// options.
 func Collect[O Option](pkg string, has Choice, options []O) Options {
 	if len(options) == 0 {
 		return Options{}

@@ -1,4 +1,5 @@
-// Package terms has the options of locks: which package has which, what they may be, and what they come to.
+// Package terms has the options of locks: which package has which option, the bounds of each, and the terms that
+// options come to.
 package terms
 
 import (
@@ -8,8 +9,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Options are what the options of the lock packages set. Zero values mean that the option was not given.
-// [Collect] makes them of a list.
+// Options has what the options of the lock packages set. A zero field means that the option was not given. [Collect]
+// makes Options of a list.
 type Options struct {
 	lease, fixed, minHold, maxHold *time.Duration
 	budget                         *Budget
@@ -18,10 +19,10 @@ type Options struct {
 	uptime                         *time.Duration
 
 	given   Choice
-	refused error // what was given and is no option of the package
+	refused error // an option was given that the package does not have
 }
 
-// Polling is how a waiter pauses that does not queue.
+// Polling is how a waiter that does not queue pauses.
 type Polling struct{ First, Last time.Duration }
 
 // The defaults and bounds of the pauses between two attempts.
@@ -32,13 +33,13 @@ const (
 	MaxPause          = time.Minute
 )
 
-// WithPolling has waiters ask again and again, and never queue. The pauses between are random, and up to a
-// span that doubles from first to last.
+// WithPolling makes waiters ask again and again, and never queue. The pauses between two attempts are random. Their
+// upper bound doubles from first to last.
 func WithPolling(first, last time.Duration) Option {
 	return set{OptionBackoff, func(o *Options) { o.polling = &Polling{first, last} }}
 }
 
-// LeasedFor returns options with that lease, unless they were given one.
+// LeasedFor returns o with the lease d, unless o has a lease.
 func (o Options) LeasedFor(d time.Duration) Options {
 	if o.lease == nil && o.fixed == nil {
 		o.lease = &d
@@ -46,7 +47,7 @@ func (o Options) LeasedFor(d time.Duration) Options {
 	return o
 }
 
-// Uptime returns that of [WithUptime], and whether it was given.
+// Uptime returns the duration that [WithUptime] set, and whether it was given.
 func (o Options) Uptime() (d time.Duration, given bool) {
 	if o.uptime == nil {
 		return 0, false
@@ -54,8 +55,7 @@ func (o Options) Uptime() (d time.Duration, given bool) {
 	return *o.uptime, true
 }
 
-// Polling returns options with which waiters ask again and again. Their pauses are the usual ones unless they
-// were given others.
+// Polling returns o with waiters that ask again and again. If o has no pauses, they get the usual ones.
 func (o Options) Polling() Options {
 	if o.polling == nil {
 		o.polling = &Polling{DefaultFirstPause, DefaultLastPause}
@@ -63,11 +63,11 @@ func (o Options) Polling() Options {
 	return o
 }
 
-// Budget is how long a process that hands off locally keeps others waiting.
+// Budget is how long a process that hands off locally keeps other processes waiting.
 type Budget struct {
 	Holds  int
 	Span   time.Duration
-	Yields bool // nothing is passed on while others wait, as far as is known
+	Yields bool // pass nothing on while others are known to wait
 }
 
 // The defaults and bounds of a budget.
@@ -115,8 +115,8 @@ func WithoutLocalHandOff() Option {
 	return set{OptionHandOff, func(o *Options) { o.budget = &Budget{} }}
 }
 
-// WithYielding has permits passed on within a budget, and only as long as the process does not know that
-// others wait.
+// WithYielding makes a process pass permits on within a budget, and only as long as it does not know that others
+// wait.
 func WithYielding(holds int, span time.Duration) Option {
 	return set{OptionBudget, func(o *Options) { o.budget = &Budget{Holds: holds, Span: span, Yields: true} }}
 }
@@ -134,16 +134,16 @@ func WithLinger(d time.Duration) Option { return set{OptionLinger, func(o *Optio
 type Terms struct {
 	Lease          time.Duration
 	MinHold        time.Duration // 0: none
-	MaxHold        time.Duration // 0: unlimited; a fixed lease is a hold of that length at most
+	MaxHold        time.Duration // 0: unlimited; a fixed lease is a longest hold, too
 	WithoutReentry bool
-	Detects        bool          // a wait ends when it is the youngest of a circle
-	Linger         time.Duration // how long it stays with the process without a hold; 0: not at all
-	Budget                       // within which it is handed on inside the process
+	Detects        bool          // a wait ends if it is the youngest of a circle
+	Linger         time.Duration // how long the lock stays with the process without a hold; 0: not at all
+	Budget                       // for hand-offs inside the process
 	Polling        *Polling      // nil: waiters queue
 }
 
-// Passable reports whether a hold may go on to another goroutine without Redis. One that ends at a time of
-// its own may not.
+// Passable reports whether a hold may go on to another goroutine without Redis. A hold with a shortest or longest
+// time may not: it has an end of its own.
 func (t *Terms) Passable() bool { return t.Holds > 0 && t.MinHold == 0 && t.MaxHold == 0 }
 
 // Lingers reports whether a lock without a hold may stay with the process.
@@ -152,7 +152,7 @@ func (t *Terms) Lingers() bool { return t.Linger > 0 && t.Passable() }
 // Sharable reports whether others may join a hold.
 func (t *Terms) Sharable() bool { return t.MinHold == 0 && t.MaxHold == 0 }
 
-// Terms validates the options. standard is the lease of who states none.
+// Terms validates the options. standard is the lease for options that state none.
 func (o *Options) Terms(standard time.Duration) (Terms, error) {
 	t := Terms{
 		Lease: standard, WithoutReentry: o.given.has(OptionReentry), Detects: o.given.has(OptionDeadlocks), Budget: Budget{Holds: DefaultBudgetHolds, Span: DefaultBudgetTime},
@@ -206,13 +206,13 @@ func (o *Options) Terms(standard time.Duration) (Terms, error) {
 		}
 	}
 	if t.MaxHold > 0 {
-		t.Lease = min(t.Lease, t.MaxHold) // in Redis, too, it must be free by then
+		t.Lease = min(t.Lease, t.MaxHold) // the lock must be free in Redis, too, by then
 	}
 	if o.minHold != nil {
 		if *o.minHold <= 0 || *o.minHold > session.MaxLease {
 			return t, fail.Invalid("the shortest hold must be more than 0 and at most %v, not %v", session.MaxLease, *o.minHold)
 		}
-		if t.MaxHold > 0 && *o.minHold > t.MaxHold { // it would end before its time when it is not unlocked early
+		if t.MaxHold > 0 && *o.minHold > t.MaxHold { // without an early Unlock the hold would end before its time
 			return t, fail.Invalid("the shortest hold is longer than the longest: %v and %v", *o.minHold, t.MaxHold)
 		}
 		t.MinHold = *o.minHold
