@@ -27,7 +27,8 @@ func (p *Primitive) TryFor(ctx context.Context, permits int, d time.Duration) (*
 	return p.Acquire(Attempt{Parent: ctx, Waits: limited, Permits: permits})
 }
 
-// Impatient is the context of an attempt that does not wait: but for an answer, and for replicas.
+// Impatient returns the context of an attempt that waits for no holder. It leaves time only for Redis's answer and
+// for replicas.
 func Impatient(ctx context.Context, c *session.Client) (context.Context, context.CancelFunc) {
 	limit := c.Options.CommandTimeout
 	if c.Options.Replicas > 0 {
@@ -36,8 +37,8 @@ func Impatient(ctx context.Context, c *session.Client) (context.Context, context
 	return context.WithTimeoutCause(ctx, limit, errTimedOut)
 }
 
-// Within is the context of a wait of d at most for what has that name. Where ctx ends by then there is no
-// second deadline: it is the one that ends the wait.
+// Within returns the context of a wait for the primitive called name. The wait lasts d at most. If ctx ends by then,
+// Within sets no second deadline: ctx ends the wait.
 func Within(ctx context.Context, name string, d time.Duration) (context.Context, context.CancelFunc, error) {
 	if d <= 0 {
 		return nil, nil, fail.Wrap(name, fail.Invalid("the wait must be more than 0, not %v", d))
@@ -52,14 +53,14 @@ func Within(ctx context.Context, name string, d time.Duration) (context.Context,
 
 // Acquire makes an attempt.
 //
-// What a goroutine has on its stack while it sleeps is most of what an idle waiter costs. So what comes
-// before it competes in Redis has returned by then, and what comes after that has not begun.
+// The stack of a sleeping goroutine is most of the cost of an idle waiter. So the code before the wait in Redis has
+// returned before the goroutine sleeps, and the code after the wait has not begun.
 func (p *Primitive) Acquire(a Attempt) (*Hold, error) {
 	var c contender // filled in place: a literal would be on the stack twice
 	c.Attempt, c.began = a, p.begins()
 	hold, err := p.Reenter(c.Parent)
 	if hold != nil {
-		return hold, nil // no hook is called for it
+		return hold, nil // re-entry calls no hook
 	}
 	if err == nil && p.Shared {
 		hold = p.join(c.Parent, c.began)
@@ -80,7 +81,7 @@ func (p *Primitive) Acquire(a Attempt) (*Hold, error) {
 	return hold, nil
 }
 
-// attempted calls the hook of an attempt that failed, and returns its error.
+// attempted calls the hook for an attempt that failed with err, and returns err.
 //
 //go:noinline
 func (p *Primitive) attempted(c *contender, err error) error {
@@ -91,7 +92,7 @@ func (p *Primitive) attempted(c *contender, err error) error {
 	return err
 }
 
-// await competes for a hold, unless one is to be had in the process.
+// await competes for a hold in Redis, unless c gets a hold inside this process.
 func (p *Primitive) await(c *contender) (*Hold, error) {
 	if err := p.enter(&c.Attempt); err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func (p *Primitive) await(c *contender) (*Hold, error) {
 	return p.compete(c)
 }
 
-// prepare comes before c competes. It returns a hold, or an error, when it need not compete.
+// prepare runs before c competes. It returns a hold or an error if c need not compete.
 //
 //go:noinline
 func (p *Primitive) prepare(c *contender) (*Hold, error) {
@@ -122,7 +123,7 @@ func (p *Primitive) prepare(c *contender) (*Hold, error) {
 		return p.goOn(c, g), nil
 	}
 	if c.Try {
-		if away := p.KnownOutage(); away != nil && c.part == nil { // what is late of several servers costs nothing
+		if away := p.KnownOutage(); away != nil && c.part == nil { // one late server costs a redlock nothing
 			return nil, away
 		}
 		p.Queue.awaitLeaving(c.Waits)
@@ -134,7 +135,7 @@ func (p *Primitive) prepare(c *contender) (*Hold, error) {
 	return nil, nil //nolint:nilnil // it competes
 }
 
-// KnownOutage is [session.Target.KnownOutage], wrapped.
+// KnownOutage is [session.Target.KnownOutage], wrapped with the primitive's name.
 func (p *Primitive) KnownOutage() error {
 	if away := p.Queue.At.KnownOutage(); away != nil {
 		return fail.Wrap(p.Name, away)
@@ -150,7 +151,7 @@ func (p *Primitive) leave(a *Attempt) {
 	}
 }
 
-// standInLine waits for a hold, or for its turn to compete.
+// standInLine waits in the line for a hold, or for the turn to compete.
 func (p *Primitive) standInLine(c *contender) (*Hold, error) {
 	g, err := p.enterLine(c)
 	if err != nil {
@@ -159,8 +160,8 @@ func (p *Primitive) standInLine(c *contender) (*Hold, error) {
 	return p.goOn(c, g), nil
 }
 
-// enterLine waits in the line for a hold, or for the turn. The lease of that hold may be over by now, as
-// when the process was stopped. Then the goroutine enters the line anew.
+// enterLine waits in the line for a hold, or for the turn. The lease may be over when the goroutine gets the hold:
+// the process may have been stopped. Then the goroutine enters the line anew.
 func (p *Primitive) enterLine(c *contender) (gift, error) {
 	for {
 		g, err := p.Queue.enterLine(c.Waits, wish{primitive: p, parent: c.Parent, permits: c.Permits}, p.inLine(c))
@@ -178,7 +179,7 @@ func (p *Primitive) enterLine(c *contender) (gift, error) {
 	}
 }
 
-// goOn has what came to it in the line: a hold, or the turn to compete.
+// goOn takes what c got in the line. It returns the hold in g, or gives c the turn to compete.
 func (p *Primitive) goOn(c *contender, g gift) *Hold {
 	if g.hold == nil {
 		c.inTurn = true
@@ -207,7 +208,7 @@ func (p *Primitive) compete(c *contender) (*Hold, error) {
 		if err := p.tooLate(c); err != nil {
 			return nil, err
 		}
-		c.tenure = p.newTenure(c) // its lease was over before it was a hold
+		c.tenure = p.newTenure(c) // the grant was over before it became a hold
 	}
 	if c.inTurn {
 		p.Queue.passOn(p.Shared)
@@ -215,9 +216,9 @@ func (p *Primitive) compete(c *contender) (*Hold, error) {
 	return nil, fail.Wrap(p.Name, fail.ErrClosed)
 }
 
-// holdOf makes a hold of a granted tenure. It returns neither a hold nor an error if the grant is of no
-// use: its lease has ended, Redis has revoked it, a hold here has a greater token, or the client closes.
-// Then the goroutine keeps its turn in the line, if it had one. After an error the turn has been passed on.
+// holdOf makes a hold of a granted tenure. It returns neither a hold nor an error if the grant is useless: its lease
+// has ended, Redis has revoked the grant, another hold here has a greater token, or the client is closing. Then the
+// goroutine keeps its turn in the line, if it had the turn. Before holdOf returns an error, it passes the turn on.
 //
 //go:noinline
 func (p *Primitive) holdOf(c *contender) (*Hold, error) {
@@ -226,7 +227,7 @@ func (p *Primitive) holdOf(c *contender) (*Hold, error) {
 	if err == nil {
 		parent := c.Parent
 		if c.part != nil {
-			parent = context.Background() // its attempt is over when the others of its lock are
+			parent = context.Background() // c.Parent is the context of the redlock's attempt, and ends with it
 		}
 		return t.hold(parent, &p.terms), nil
 	}
@@ -243,7 +244,7 @@ func (p *Primitive) holdOf(c *contender) (*Hold, error) {
 	return nil, fail.Wrap(p.Name, err)
 }
 
-// enter checks what can be known at once, and counts a goroutine that goes on, until leave.
+// enter makes the checks that need no wait. If they pass, it counts the goroutine until leave.
 func (p *Primitive) enter(a *Attempt) error {
 	q, c := p.Queue, p.Queue.At.Client
 	switch {
@@ -260,8 +261,8 @@ func (p *Primitive) enter(a *Attempt) error {
 	return nil
 }
 
-// Reenter returns a further hold if parent is the context of one of this name, and nil if it is not. Who
-// holds alone may also hold together with others.
+// Reenter returns a further hold if parent is the context of a hold of this name, else nil. The holder of an
+// exclusive hold may re-enter it for a shared hold.
 func (p *Primitive) Reenter(parent context.Context) (*Hold, error) {
 	outer, ok := parent.Value(p.Queue).(*Hold)
 	if !ok || !p.Queue.kind.Exclusive || p.Queue.At.Client.Closing.Err() != nil || parent.Err() != nil || !outer.Held() {
@@ -279,13 +280,13 @@ var (
 	errWaited   = errors.New("the time to wait is over")
 	errTimedOut = errors.New("no answer within the command timeout")
 
-	// ErrOther ends the wait for a lock that is of no use without another one.
+	// ErrOther ends the wait for a lock that is useless without another lock.
 	ErrOther = errors.New("a lock was lost while another one was waited for")
 )
 
-// failed is the error of an attempt that ended: the server's answer if there was one, else what ended it,
-// with the reason why Redis did not answer. Whose context it was is decided by what ended first, and not by
-// what has ended by now.
+// failed returns the error of an attempt that ended. If the server answered, failed returns the server's answer.
+// Otherwise the error says what ended the attempt, and why Redis did not answer. The error blames the context that
+// ended first, even if other contexts have ended by now.
 func (p *Primitive) failed(a *Attempt, err error) error {
 	r, cause := p.Queue, context.Cause(a.Waits)
 	var away *wait.AwayError
@@ -305,8 +306,8 @@ func (p *Primitive) failed(a *Attempt, err error) error {
 	}
 }
 
-// EndOf is the error of an attempt that ended because waits did, which is parent or derived from it. last
-// is why Redis did not answer; nil when it did.
+// EndOf returns the error of an attempt whose context, waits, has ended. waits is parent, or is derived from parent.
+// last is why Redis did not answer; nil if Redis did.
 func EndOf(name string, parent, waits context.Context, last error) (err error) {
 	switch cause := context.Cause(waits); {
 	case cause == errWaited: //nolint:errorlint // no other wait has it

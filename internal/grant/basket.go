@@ -11,29 +11,29 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// A basket is several locks of one client and one slot that one script takes, and one gives back. Each has a
-// tenure of its own, which is renewed, lost and released like any other.
+// A basket is several locks of one client and one slot. One script takes them, and one script gives them back. Each
+// lock has a tenure of its own, with renewal, loss and release like any other tenure.
 
-// FitsInto reports whether one script can take both.
+// FitsInto reports whether one script can take p and other.
 func (p *Primitive) FitsInto(other *Primitive) bool {
 	a, b := p.Queue, other.Queue
 	return a.At.Client == b.At.Client && a.kind == b.kind && a.batch == b.batch && p.mayGoTogether() && other.mayGoTogether()
 }
 
-// mayGoTogether reports whether one script can take it with others. Replicas are waited for by each itself.
+// mayGoTogether reports whether one script can take p with others. A lock that waits for replicas waits by itself.
 func (p *Primitive) mayGoTogether() bool {
 	return p.Queue.mayGoTogether() && !p.Shared && p.Queue.At.Client.Options.Replicas == 0
 }
 
-// mayGoTogether reports whether one script can acquire several primitives of its kind. Such scripts cannot take
-// turns with Redisson.
+// mayGoTogether reports whether one script can acquire several primitives of the queue's kind. The scripts of baskets
+// cannot take turns with Redisson.
 func (q *Queue) mayGoTogether() bool { return q.kind.Together != nil && !q.At.Client.Options.Redisson }
 
-// AcquireTogether makes one attempt for primitives that fit into one basket, at most [lua.BasketLimit] of
-// them. With all it takes all or none. Else it takes the locks before the first that is not free. It returns
-// the holds, whose contexts are derived from parent. next is the first lock that was not free, or the first of
-// all when one script cannot take them. Ask for it alone: the script's no may be out of date, its own
-// acquire's is not. AcquireTogether does not wait, whatever a says.
+// AcquireTogether makes one attempt for primitives that fit into one basket, at most [lua.BasketLimit] of them. If
+// all is true, it takes every lock or none. Otherwise it takes the locks before the first that is not free. It
+// returns the holds, whose contexts are derived from a.Parent. next is the index of the first lock that was not free.
+// If one script cannot take the locks, next is 0. Acquire ps[next] alone: the script's refusal may be out of date,
+// the refusal of that acquire is not. AcquireTogether does not wait, whatever a says.
 func AcquireTogether(a Attempt, ps []*Primitive, all bool) (holds []*Hold, next int, err error) {
 	began := time.Now()
 	a.Try = true
@@ -55,7 +55,7 @@ func AcquireTogether(a Attempt, ps []*Primitive, all bool) (holds []*Hold, next 
 	if failed := failure(errs); failed < len(ps) {
 		discardFrom(0, tenures, errs)
 		if class := lua.Classify(errs[failed]); class == lua.Permanent || class == lua.WrongType {
-			return nil, 0, nil // perhaps because of one of them, or because their slot is moving
+			return nil, 0, nil // perhaps one lock is the cause, or the slot is moving
 		}
 		err := ps[failed].failed(&a, errs[failed])
 		ps[failed].Attempted(a.Parent, 0, began, false, err)
@@ -73,7 +73,7 @@ func AcquireTogether(a Attempt, ps []*Primitive, all bool) (holds []*Hold, next 
 	return holds, free, nil
 }
 
-// failure is the first that has failed, and not because somebody else has it.
+// failure returns the index of the first error. It skips ErrBusy: another owner has that lock.
 func failure(errs []error) int {
 	for i, err := range errs {
 		if err != nil && !errors.Is(err, wait.ErrBusy) {
@@ -95,19 +95,19 @@ func newTenures(c *contender, ps []*Primitive) []*tenure {
 	for _, p := range ps {
 		t := p.newTenure(c)
 		if t == nil {
-			discardFrom(0, tenures, make([]error, len(tenures))) // nothing was sent of them
+			discardFrom(0, tenures, make([]error, len(tenures))) // the client has sent nothing for them
 			return nil
 		}
-		// The script writes no demand but the lease. So Redis does not know that the lock may linger, and no
-		// client would tell us that it wants the lock. That is why it does not linger.
+		// The script writes no demand but the lease. So Redis does not know that the lock may linger, and another
+		// client that wants the lock would not tell us. That is why the lock does not linger.
 		t.waiter.Demand = lua.Demand{}
 		tenures = append(tenures, t)
 	}
 	return tenures
 }
 
-// takeTogether asks for all with one command. It returns what came of each, and how many were free before one
-// that was not.
+// takeTogether asks for all tenures with one command. errs has the outcome of each tenure. free is how many locks
+// were free before the first that was not.
 func takeTogether(waits context.Context, commands Together, tenures []*tenure, all bool) (errs []error, free int) {
 	members, parts := make([]wait.Member, len(tenures)), make([]lua.Part, len(tenures))
 	for i, t := range tenures {
@@ -130,12 +130,13 @@ func takeTogether(waits context.Context, commands Together, tenures []*tenure, a
 	return errs, free
 }
 
-// part is what the scripts of a basket are told of the tenure.
+// part returns what the scripts of a basket need to know of the tenure.
 func (t *tenure) part() lua.Part {
 	return lua.Part{Keys: t.queue.At.Keys, Owner: t.waiter.Owner, Lease: session.Milliseconds(t.waiter.Lease), Seen: t.queue.At.Floor.Load()}
 }
 
-// holdPrefix makes holds of the tenures before the first that has none, and gives back the others.
+// holdPrefix makes holds of the tenures, up to the first tenure that gets no hold. It gives back the grants of the
+// others.
 func holdPrefix(parent context.Context, ps []*Primitive, tenures []*tenure, errs []error) []*Hold {
 	holds := make([]*Hold, 0, len(ps))
 	for i, t := range tenures {
@@ -151,8 +152,8 @@ func holdPrefix(parent context.Context, ps []*Primitive, tenures []*tenure, errs
 	return holds
 }
 
-// discardFrom gives back the grants of tenures[i:]. None of them is a hold yet. errs has the reason where a tenure
-// was granted nothing.
+// discardFrom gives back the grants of tenures[i:], which have no holds yet. If Redis granted a tenure nothing, its
+// entry in errs says why.
 func discardFrom(i int, tenures []*tenure, errs []error) {
 	for ; i < len(tenures); i++ {
 		if errs[i] == nil {

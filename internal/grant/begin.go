@@ -9,9 +9,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// hold makes a granted tenure its first hold. It returns nil when the lease was over before that, when it was
-// outrun, or when the client was closed. Then the tenure has been given back, and its goroutine still has the
-// turn of the line.
+// hold makes the first hold of a granted tenure. It returns nil if the lease was over before that, if the tenure was
+// outrun or lost, or if the client is closing. Then hold has given the tenure back, and the tenure's goroutine still
+// has the turn of the line.
 func (t *tenure) hold(parent context.Context, terms *terms.Terms) *Hold {
 	q, c, grant := t.queue, t.queue.At.Client, &t.waiter.Grant
 	session.Raise(q.At.Floor, grant.Token)
@@ -24,7 +24,7 @@ func (t *tenure) hold(parent context.Context, terms *terms.Terms) *Hold {
 		q.waiters.Cancel(&t.waiter)
 		q.mu.Unlock()
 		c.Keeper.Remove(&t.item)
-		c.HeldAtClose.Remove(t) // it will not be unlocked
+		c.HeldAtClose.Remove(t) // no Unlock of t will follow
 		return nil
 	}
 	t.begin(terms)
@@ -33,39 +33,39 @@ func (t *tenure) hold(parent context.Context, terms *terms.Terms) *Hold {
 	for _, o := range over {
 		c.Keeper.Lose(&o.item, lease.ErrGone)
 	}
-	if revoked != nil { // while it became a hold
+	if revoked != nil { // Redis revoked the grant while it became a hold
 		c.Keeper.Lose(&t.item, revoked)
 	}
 	return &t.first.first
 }
 
-// isOutrun reports whether another goroutine of this process has a hold with this token or a greater one. That
-// happens only after Redis lost its data: the tenure that was lost with them went on handing out the tokens
-// that it had reserved. The next grant has a greater token, since each acquire says which the client has seen.
-// The mutex is held.
+// isOutrun reports whether another goroutine of this process got a hold with this token or a greater one. That
+// happens only after Redis lost its data: the tenure that Redis lost went on to hand out its reserved tokens. The
+// next grant has a greater token, since each acquire says which token the client has seen. The caller holds the
+// mutex.
 func (t *tenure) isOutrun() bool {
 	given := t.queue.alone.given
-	if t.waiter.From != "" { // this process may have had it before
+	if t.waiter.From != "" { // attached: this process may have held with that token
 		given--
 	}
 	return t.excludesHere() && t.waiter.Grant.Token <= given
 }
 
-// gives notes the token of a hold that begins. The mutex is held.
+// gives notes the token of a hold that begins. The caller holds the mutex.
 func (t *tenure) gives(token int64) {
 	if t.excludesHere() {
 		t.queue.alone.given = max(t.queue.alone.given, token)
 	}
 }
 
-// excludesHere reports whether each hold of this process must have a greater token than the one before: holds that
-// exclude each other come one after the other. It reports false for a part of a redlock, which compares the tokens
-// itself.
+// excludesHere reports whether each hold of this process must have a greater token than the hold before. That is so
+// for holds that exclude each other: they follow one another. For a part of a redlock excludesHere reports false,
+// since the redlock itself compares the tokens.
 func (t *tenure) excludesHere() bool {
 	return t.queue.kind.Exclusive && !t.shared && t.partOf == nil
 }
 
-// keep has the lease renewed, on the terms of its first hold.
+// keep gives the lease to the keeper, which renews it on the terms of the first hold.
 func (t *tenure) keep(terms *terms.Terms) {
 	c, grant := t.queue.At.Client, &t.waiter.Grant
 	t.item.Owner, t.item.Lease = t, terms.Lease
@@ -80,21 +80,21 @@ func (t *tenure) keep(terms *terms.Terms) {
 	c.WatchClock()
 }
 
-// begin is the first turn, with what was granted. The mutex is held.
+// begin begins the first turn, with what Redis granted. The caller holds the mutex.
 func (t *tenure) begin(terms *terms.Terms) {
 	q, grant := t.queue, &t.waiter.Grant
 	t.become(wait.Held)
 	q.At.Client.Count(-1, 1)
 	t.terms, t.turn, t.stay.span = *terms, &t.first, terms.Linger
 	if t.waiter.Demand.Lingers {
-		q.enter() // as long as it is there, its process must hear that others want it
+		q.enter() // until the tenure ends, this process must hear that others want the lock
 	}
 	t.handOffs.token, t.handOffs.reserved = grant.Token, grant.Reserved
 	t.gives(grant.Token)
 	switch {
 	case !q.kind.Exclusive:
 		t.beginBudget(terms)
-	case grant.Others: // else a message may have said so since; of permits one always does
+	case grant.Others: // otherwise a message may have said so since. For permits a message always says so
 		t.contendNow()
 	}
 	if t.permits == All {
@@ -102,10 +102,11 @@ func (t *tenure) begin(terms *terms.Terms) {
 	}
 }
 
-// settle passes the turn of the line on, where the goroutines share the tenure: they join it. Else it keeps
-// the turn for those who follow in this process, or passes it on where the lock cannot be handed off locally:
-// the next one queues in Redis while this one holds. It returns the tenures of this client that are over
-// because this one holds, and why Redis has revoked the grant, if it has. The mutex is held.
+// settle decides where the turn of the line goes. If goroutines share the tenure, settle passes the turn on, and the
+// goroutines in the line join the tenure. If the lock may be handed off locally, the tenure keeps the turn for the
+// next goroutines of this process. If local hand-offs are not allowed, settle passes the turn on: the next goroutine
+// queues in Redis while t holds. over: the tenures of this client that have ended because t holds. revoked: why Redis
+// has revoked the grant, if it has. The caller holds the mutex.
 func (t *tenure) settle() (over []*tenure, revoked error) {
 	q := t.queue
 	switch {
@@ -130,9 +131,9 @@ func (t *tenure) settle() (over []*tenure, revoked error) {
 	return over, revoked
 }
 
-// supersede makes a tenure the holder. If another one of this client is still held, the one with the smaller
-// token is lost: a release is sent only for a tenure that is held no more. So is one that is shared, and that
-// others may still join. The mutex is held; the caller loses what is returned.
+// supersede makes t the holder. If this client still holds another tenure, it has sent no release of that tenure. So
+// Redis has lost the tenure with the smaller token. Redis has also lost a shared tenure with a smaller token that
+// others may still join. The caller holds the mutex, and must lose the tenures in over.
 func (q *Queue) supersede(t *tenure) (over []*tenure) {
 	if q.shared != nil {
 		if s := q.shared.holder; s != nil && s.first.token < t.first.token {
@@ -150,9 +151,9 @@ func (q *Queue) supersede(t *tenure) (over []*tenure) {
 	return over
 }
 
-// supersedeWriter is supersede for a tenure that is shared. One of this client that is its holder's alone has
-// ended in Redis, or this one has, unless a downgrade is under way. While it is being released it cannot be
-// lost.
+// supersedeWriter is supersede for a shared tenure t. If this client also has an exclusive tenure, one of the two has
+// ended in Redis, unless a downgrade is under way. While the client releases the exclusive tenure, that tenure cannot
+// be lost.
 func (q *Queue) supersedeWriter(t *tenure) (over []*tenure) {
 	switch before := q.alone.holder; {
 	case before == nil || before.mayBeShared():

@@ -8,8 +8,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/records"
 )
 
-// awaitWatched is await for a caller that holds something: only such a wait can be in a circle. The wait ends when
-// it is the youngest of one.
+// awaitWatched is await for a caller that holds something already: only a holder's wait can be in a circle. If the
+// wait is the youngest of a circle, it ends.
 //
 //go:noinline
 func (p *Primitive) awaitWatched(c *contender) (*Hold, error) {
@@ -23,8 +23,8 @@ func (p *Primitive) awaitWatched(c *contender) (*Hold, error) {
 	return p.await(c)
 }
 
-// TellLine is of [session.Queue]. When a goroutine came to the line is not known: it is told since it was
-// first looked at.
+// TellLine is a method of [session.Queue]. The queue does not know when a goroutine came to the line. So Since is
+// when TellLine first looked at the goroutine.
 func (q *Queue) TellLine(now time.Time) (line []records.Telling) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -8,20 +8,20 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// Contention: how a hook is told once of a call that it waits for others, and at the end of the call that it
-// was told. A call waits from when it stands in the line, or an answer of Redis says that others have what it
-// wants.
+// Contention: a call that waits for others calls the Waiting hook, once. The event at the end of the call says
+// whether the call has waited. A call waits once it stands in the line, or once an answer of Redis says that others
+// have what the call wants.
 
-// contention is how far that has come of a tenure. The mutex of the queue guards it.
+// contention is what the hooks know of the call that competes with a tenure. The mutex of the queue guards it.
 type contention uint8
 
 const (
 	unannounced contention = iota
 	announced              // the hook was called
-	finished               // the call is over, and it was not
+	finished               // the call is over, and the hook was not called
 )
 
-// Waiting calls the hook of a call that waits.
+// Waiting calls the observer's Waiting hook.
 func (p *Primitive) Waiting(ctx context.Context, permits int) {
 	if hook := p.Queue.At.Client.Options.Observer.Waiting; hook != nil {
 		e := p.Queue.At.NewEvent(ctx, p.Name)
@@ -30,7 +30,7 @@ func (p *Primitive) Waiting(ctx context.Context, permits int) {
 	}
 }
 
-// inLine is what a goroutine calls that is about to wait in the line; nil where no hook wants to know.
+// inLine returns the function that c calls when c is about to wait in the line; nil if no hook wants to know.
 func (p *Primitive) inLine(c *contender) func() {
 	if !p.Queue.At.Client.Options.Observer.WantsWaits() {
 		return nil
@@ -43,7 +43,7 @@ func (p *Primitive) inLine(c *contender) func() {
 	}
 }
 
-// contends is told of an answer that says that others have what w wants.
+// contends calls the Waiting hook, once, if reply says that others have what w wants.
 func (q *Queue) contends(w *wait.Waiter, reply lua.Acquired) {
 	o := &q.At.Client.Options.Observer
 	if w.Try || reply.Token > 0 || reply.Refused != nil || reply.Gone || reply.Late || !o.WantsWaits() && !w.Proposed {
@@ -70,7 +70,7 @@ func (q *Queue) contends(w *wait.Waiter, reply lua.Acquired) {
 	}
 }
 
-// finishContention has the hook told no more, and reports whether the call has waited for others.
+// finishContention stops further calls of the Waiting hook, and reports whether the call has waited for others.
 func (c *contender) finishContention() bool {
 	if t := c.tenure; t != nil && t.queue.At.Client.Options.Observer.WantsWaits() {
 		c.contended = t.finishContention() || c.contended

@@ -16,14 +16,15 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// Detaching: how a process leaves what it holds to another one.
+// Detaching: how a process leaves its lock or permits to another process.
 //
-// One script gives what the owner id has to a fresh id, which no client knows. What is still under way for
-// the old id, as a late renewal or a cancel, does not find it. It is not renewed: it lasts for a lease.
-// A text names the fresh id. A process that attaches the text sends the same script, from that id to one of its own.
-// So one of several has it, and a text that was used finds nothing.
+// One script moves the lock or permits from the owner id to a fresh id, which no client knows. A command still under
+// way for the old id, like a late renewal or a cancel, does not find them. No client renews the fresh id: it lasts
+// for a lease. A text names the fresh id. A process that attaches the text sends the same script, from the fresh id
+// to an id of that process. If several processes attach one text, only one process succeeds. A text that was used
+// finds nothing.
 
-// detached is what a text says. The names of the fields are part of texts that may be days old.
+// detached is the content of a text. The names of the fields must stay as they are: a text may be days old.
 type detached struct {
 	Family lua.Family    `json:"f"`
 	Shared bool          `json:"s,omitempty"`
@@ -31,7 +32,7 @@ type detached struct {
 	Owner  string        `json:"o"`
 }
 
-// detachedPrefix begins a text. Its number says which layout the text has.
+// detachedPrefix begins each text. The number in the prefix is the version of the layout.
 const detachedPrefix = "latchkey1."
 
 // maxDetached is longer than the text of the longest name: JSON may write a byte as six.
@@ -40,12 +41,12 @@ const maxDetached = 16 << 10
 func (d detached) String() string {
 	text, err := json.Marshal(d)
 	if err != nil {
-		panic(err) // it has nothing that JSON has not
+		panic(err) // cannot happen: JSON can write each field
 	}
 	return detachedPrefix + base64.RawURLEncoding.EncodeToString(text)
 }
 
-// attachable returns the owner id that a text names, if that has what p is.
+// attachable returns the owner id that text names, or an error if the text does not fit p.
 func (p *Primitive) attachable(text string) (owner string, err error) {
 	encoded, ours := strings.CutPrefix(text, detachedPrefix)
 	var d detached
@@ -69,20 +70,20 @@ func (p *Primitive) attachable(text string) (owner string, err error) {
 	return d.Owner, nil
 }
 
-// Detach ends the hold, and leaves what it holds to the process that attaches the text that it returns, for as long as
-// a lease. There is a text also when the error matches ErrUnknownOutcome: it may be of use.
+// Detach ends the hold, and returns a text. A process that attaches the text within a lease gets the lock or permits
+// of the hold. If the error matches ErrUnknownOutcome, Detach returns a text as well, which may work.
 func Detach(ctx context.Context, h *Hold) (text string, err error) {
 	if h.None() {
 		return "", h.Err()
 	}
 	u := turnOf(h)
 	if u == nil {
-		return DetachFor(ctx, h, 0) // which says so
+		return DetachFor(ctx, h, 0) // its error says why
 	}
 	return DetachFor(ctx, h, u.tenure.terms.Lease)
 }
 
-// DetachFor is Detach for another time.
+// DetachFor is Detach, but the lock or permits last for d.
 func DetachFor(ctx context.Context, h *Hold, d time.Duration) (text string, err error) {
 	if h.None() {
 		return "", h.Err()
@@ -106,10 +107,10 @@ func detach(ctx context.Context, h *Hold, d time.Duration) (string, error) {
 	if d < session.MinLease || d > session.MaxLease {
 		return "", fail.Invalid("it can be detached for %v to %v, not for %v", session.MinLease, session.MaxLease, d)
 	}
-	if at.Client.Closing.Err() != nil { // an Unlock still releases it
+	if at.Client.Closing.Err() != nil { // an Unlock still releases the hold
 		return "", fail.ErrClosed
 	}
-	t.parting.Lock() // how many permits it has does not change meanwhile
+	t.parting.Lock() // so the number of permits does not change
 	defer t.parting.Unlock()
 	if err := u.beginDetach(h); err != nil {
 		return "", err
@@ -134,17 +135,18 @@ func detach(ctx context.Context, h *Hold, d time.Duration) (string, error) {
 	return detached{at.Keys.Family(), t.isShared(), identity.Name(at.Keys.Name()), to}.String(), err
 }
 
-// beginDetach returns an error unless h is the only hold of its tenure. After it no goroutine joins the tenure.
+// beginDetach returns an error unless h is the only hold of its tenure. After a success no goroutine joins the
+// tenure.
 func (u *turn) beginDetach(h *Hold) error {
 	t := u.tenure
-	h.Look() // without the mutex
+	h.Look() // before the mutex, which Look may lock
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
 	switch {
 	case h.IsUnlocked(), u.gave > 0:
 		return fail.ErrNotHeld
 	case t.loss != nil:
-		return nil // and Unlock says so
+		return nil // detached returns the loss
 	case !t.shared && t.weak > 0:
 		return fail.Invalid("a downgrade of it was not answered, so that others may read: downgrade again, or unlock")
 	case u.last != h || h.Before() != nil:
@@ -157,8 +159,8 @@ func (u *turn) beginDetach(h *Hold) error {
 	return nil
 }
 
-// detached takes h out of its turn, which ends. Those in the line compete from now on. It returns why the
-// tenure was lost.
+// detached takes h out of its turn, and so ends the turn. The goroutines in the line compete from now on. If the
+// tenure was lost, detached returns why.
 func (u *turn) detached(h *Hold) error {
 	t := u.tenure
 	t.queue.mu.Lock()
@@ -176,7 +178,7 @@ func (u *turn) detached(h *Hold) error {
 	return nil
 }
 
-// move sends what a release sends that leaves the tenure to an owner id. It reports whether that has it.
+// move sends the release that leaves the lock or permits to the owner id r.to. owned: r.to has them now.
 func (t *tenure) move(ctx context.Context, r *releasing) (owned bool, err error) {
 	claim := lua.Claim{Owner: r.to, Lease: session.Milliseconds(r.lasts)}
 	reply, err := t.queue.kind.Mover(t.queue).Move(ctx, t.waiter.Owner, r.turn.token, claim, lua.Try)
@@ -185,7 +187,7 @@ func (t *tenure) move(ctx context.Context, r *releasing) (owned bool, err error)
 
 var errAttachedTooLate = fmt.Errorf("%w: it was attached, and its lease was over before the answer had come", fail.ErrLost)
 
-// Attach makes a hold of what a Detach has left. It returns ErrNotHeld when that is not there any more.
+// Attach makes a hold of the lock or permits that a Detach has left. If they are gone, Attach returns ErrNotHeld.
 func (p *Primitive) Attach(ctx context.Context, text string) (*Hold, error) {
 	var c contender
 	c.Attempt, c.began = Attempt{Parent: ctx, Waits: ctx, Try: true}, p.begins()
@@ -201,7 +203,8 @@ func (p *Primitive) Attach(ctx context.Context, text string) (*Hold, error) {
 	if err != nil {
 		return nil, p.attempted(&c, err)
 	}
-	// What the client that detached has sent with the token, as a Set of package fence, is known by its numbers.
+	// The client that detached may have sent commands with this token, like a Set of package fence. Redis knows them
+	// by number: ours must be greater.
 	p.Queue.At.Client.IDs.Follow(lua.NumberOf(owner))
 	acquired(hold, c.began, false)
 	return hold, nil
@@ -219,16 +222,16 @@ func (p *Primitive) attach(c *contender) (*Hold, error) {
 		return hold, err
 	case p.Queue.waiters.Outlived(&c.tenure.waiter):
 		return nil, fail.Wrap(p.Name, errAttachedTooLate)
-	case p.Queue.waiters.Stray(&c.tenure.waiter): // what was attached is its own until the lease ends
+	case p.Queue.waiters.Stray(&c.tenure.waiter): // an unanswered attempt may hold until its lease ends
 		return nil, fail.Wrap(p.Name, fmt.Errorf("%w; an attempt that got no answer may have attached it, and its lease is over then", fail.ErrNotHeld))
 	default:
 		return nil, fail.Wrap(p.Name, fail.ErrNotHeld)
 	}
 }
 
-// tooLate returns the error of an Attach whose grant came too late: the lease ended before the grant was a
-// hold. Another acquire cannot attach it. For any other acquire, and for a client that closes, it returns
-// nil. Inlined, it would give every waiter a larger stack.
+// tooLate returns the error of an Attach whose grant came too late: the lease ended before the grant became a hold. A
+// further acquire cannot attach the text again. For any other acquire, and for a client that closes, tooLate returns
+// nil. Inlined, tooLate would give every waiter a larger stack.
 //
 //go:noinline
 func (p *Primitive) tooLate(c *contender) error {
@@ -238,9 +241,9 @@ func (p *Primitive) tooLate(c *contender) error {
 	return nil
 }
 
-// attaching sends the acquire of a tenure that is to have what another owner id has.
+// attaching sends the acquire of an Attach: the script moves what owner id from has to the claim's owner id.
 func (q *Queue) attaching(ctx context.Context, from string, claim lua.Claim, mode lua.Mode) (lua.Acquired, error) {
 	reply, err := q.kind.Mover(q).Move(ctx, from, 0, claim, mode)
-	reply.Gone = false // no owner has it: as when another one has
+	reply.Gone = false // if from has nothing, that counts as a lock of another owner
 	return reply, err
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lease"
 )
 
-// Downgrade has the hold go on together with others of its half and kind.
+// Downgrade makes h a shared hold, which goes on together with the other shared holds of the name.
 func Downgrade(ctx context.Context, h *Hold) error {
 	if h.None() {
 		return h.Err()
@@ -20,7 +20,7 @@ func Downgrade(ctx context.Context, h *Hold) error {
 	t := u.tenure
 	commands := t.queue.kind.Downgrader(t.queue)
 	h.Look()
-	t.parting.Lock() // one after the other
+	t.parting.Lock() // one downgrade at a time
 	defer t.parting.Unlock()
 	done, err := beginDowngrade(h)
 	if err != nil {
@@ -30,7 +30,7 @@ func Downgrade(ctx context.Context, h *Hold) error {
 		return nil
 	}
 	length := t.terms.Lease
-	if !t.item.End.IsZero() { // by then it must be free in Redis, too
+	if !t.item.End.IsZero() { // by then the lock must be free in Redis, too
 		length = min(length, max(time.Until(t.item.End), time.Millisecond))
 	}
 	audible := t.queue.Listening()
@@ -43,7 +43,7 @@ func Downgrade(ctx context.Context, h *Hold) error {
 			return err
 		})
 		stray = stray || sent
-		// A renewal may have been answered meanwhile: then there is more time.
+		// A renewal may have succeeded since. Then there is time to send the command again.
 		again = err != nil && limited.Err() != nil && ctx.Err() == nil && h.Err() == nil
 		cancel()
 	}
@@ -63,9 +63,9 @@ func Downgrade(ctx context.Context, h *Hold) error {
 	return nil
 }
 
-// beginDowngrade returns an error if the hold cannot be downgraded, and done if it is shared already.
-// Otherwise it marks the tenure as weak: others may share it from the moment when the command is sent, also
-// if no answer comes. So no caller re-enters it to write, and the next in line competes in Redis.
+// beginDowngrade returns an error if the hold cannot be downgraded, and done if the tenure is shared already.
+// Otherwise it marks the tenure as weak: from the moment when the command is sent, others may share the tenure, even
+// if no answer comes. So no caller re-enters the tenure to write, and the next goroutine in line competes in Redis.
 func beginDowngrade(h *Hold) (done bool, err error) {
 	t := turnOf(h).tenure
 	over := h.IsUnlocked()
@@ -89,15 +89,15 @@ func beginDowngrade(h *Hold) (done bool, err error) {
 	return false, nil
 }
 
-// refuseDowngrade records that the last one did nothing.
+// refuseDowngrade records that the last downgrade did nothing.
 func (t *tenure) refuseDowngrade() {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
 	t.weak--
 }
 
-// goOnShared has a tenure that was its holder's alone go on as a shared one, unless that is being released.
-// audible says whether its process has heard all the while that others wait.
+// goOnShared makes an exclusive tenure a shared one, unless the process is releasing it. audible says whether the
+// client would have heard during the whole downgrade that others wait.
 func (t *tenure) goOnShared(audible, others bool) {
 	q := t.queue
 	q.mu.Lock()

@@ -7,9 +7,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Draw acquires a permit that the caller keeps without a hold or a tenure. number: by which Redis knows the
-// permit; 0 if it came from the line. settled: nothing of this acquire can reach Redis any more, so Redis may
-// forget the number. contended: the call has waited for others.
+// Draw acquires a permit that the caller keeps without a hold or a tenure. Redis knows the permit by number, which is
+// 0 if the permit came from the line. settled: nothing of this acquire can reach Redis any more, so Redis may forget
+// the number. contended: the call has waited for others.
 func (p *Primitive) Draw(a Attempt) (number uint64, settled, contended bool, err error) {
 	var c contender // filled in place, as in Acquire
 	c.Attempt = a
@@ -27,8 +27,8 @@ func (p *Primitive) Draw(a Attempt) (number uint64, settled, contended bool, err
 	return number, settled, c.finishContention(), err
 }
 
-// prepareDraw comes before c competes. It reports whether c need not: it has a permit. It stands apart
-// because of what Draw has on its stack while it sleeps.
+// prepareDraw runs before c competes. It reports whether c has a permit already, and need not compete. prepareDraw is
+// a function of its own so that Draw has less on its stack while the goroutine sleeps.
 //
 //go:noinline
 func (p *Primitive) prepareDraw(c *contender) (has bool, err error) {
@@ -55,7 +55,7 @@ func (p *Primitive) prepareDraw(c *contender) (has bool, err error) {
 	return false, fail.Wrap(p.Name, fail.ErrClosed)
 }
 
-// drawn ends the tenure of a wait that has ended with err.
+// drawn ends the tenure of c, whose wait has ended with err.
 //
 //go:noinline
 func (p *Primitive) drawn(c *contender, err error) (number uint64, settled bool, _ error) {
@@ -75,16 +75,16 @@ func (p *Primitive) drawn(c *contender, err error) (number uint64, settled bool,
 	return t.waiter.Number, t.settled(), nil
 }
 
-// ended ends a tenure that had no holds, and whose grant this process has given up.
+// ended ends a tenure that had no holds, and has left its grant to the caller.
 func (t *tenure) ended() {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
 	t.queue.waiters.End(&t.waiter)
 }
 
-// settled ends a tenure whose grant is the caller's, and reports whether nothing of it can arrive any more.
-// While a copy of its acquire, or a message about it, may still arrive, it stays known here and in Redis, so
-// that these are not taken for something else.
+// settled ends a tenure whose grant is the caller's. It reports whether no copy of the acquire, and no message about
+// the tenure, can arrive any more. While either may arrive, the client and Redis still know the tenure, so they do
+// not take the copy or the message for something else.
 func (t *tenure) settled() bool {
 	c, n := t.queue.At.Client, t.waiter.Number
 	if !t.queue.waiters.Outstanding(&t.waiter) {

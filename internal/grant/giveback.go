@@ -13,28 +13,28 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// leaving is a hold that is being unlocked together with others.
+// leaving is one of the holds that unlockTogether unlocks.
 type leaving struct {
 	hold    *Hold
-	unheard bool       // no caller has had it
+	unheard bool       // no caller has got the hold
 	release *releasing // nil: nothing is left to send
 	err     error
 }
 
-// basketOf is what those have in common that one script can release.
+// basketOf is what holds have in common if one script can release them.
 type basketOf struct {
 	client *session.Client
 	kind   *Kind
 	batch  uint16
 }
 
-// UnlockTogether unlocks holds, all side by side. What one script can release is released by one. It
-// returns what Unlock returns for each.
+// UnlockTogether unlocks holds, all side by side. If one script can release several holds, UnlockTogether sends one
+// script for them. It returns for each hold what Unlock returns.
 func UnlockTogether(ctx context.Context, holds []*Hold) []error {
 	return unlockTogether(ctx, holds, false)
 }
 
-// unlockTogether is UnlockTogether, also of holds that no caller has had.
+// unlockTogether is UnlockTogether. unheard: no caller has got the holds.
 func unlockTogether(ctx context.Context, holds []*Hold, unheard bool) []error {
 	all := make([]leaving, len(holds))
 	var others []*leaving
@@ -71,8 +71,9 @@ func unlockTogether(ctx context.Context, holds []*Hold, unheard bool) []error {
 	return errs
 }
 
-// GiveBack unlocks holds that their caller does not get. It waits for the answers for a moment: a server that does not
-// answer must not hold up a caller whose time is over. What fails then has lost its lease, and is logged.
+// GiveBack unlocks holds that their caller does not get. It waits for the answers for a moment: a server that does
+// not answer must not hold up a caller whose time is over. If a release fails after that, the lease of the hold is
+// over, and the client logs the failure.
 func GiveBack(holds []*Hold) {
 	ctx, cancel := context.WithTimeout(context.Background(), hold.Handover)
 	defer cancel()
@@ -98,12 +99,12 @@ func (l *leaving) begin(ctx context.Context) bool {
 	return !over
 }
 
-// fits reports whether a script for several can release the tenure.
+// fits reports whether a script for several locks can release the tenure.
 func (t *tenure) fits() bool {
 	return t.queue.mayGoTogether() && !t.isShared() && t.terms.MinHold == 0 && t.queue.waiters.Answered(&t.waiter) && !t.queue.waiters.Stray(&t.waiter)
 }
 
-// send unlocks by itself.
+// send unlocks the hold without a basket.
 func (l *leaving) send(ctx context.Context) {
 	if l.release != nil {
 		l.err = l.release.turn.tenure.see(ctx, l.release)
@@ -112,7 +113,7 @@ func (l *leaving) send(ctx context.Context) {
 	}
 }
 
-// goesOn has a release go on in the background: ctx has ended, and its caller waits no longer.
+// goesOn continues a release in the background: ctx has ended, and the caller of the release waits no longer.
 func (l *leaving) goesOn(ctx context.Context) {
 	r, t, background := l.release, l.release.turn.tenure, false
 	l.err = t.queue.At.FinishInBackground(ctx, func(ctx context.Context) (bool, error) {
@@ -124,8 +125,9 @@ func (l *leaving) goesOn(ctx context.Context) {
 	})
 }
 
-// releaseTogether sends one script for all. Without its answer each is released by itself, as often as it
-// takes: what the script has done is not done twice. It waits for as long as an Unlock does.
+// releaseTogether sends one script for the whole basket. If the script fails, releaseTogether releases each hold by
+// itself, as often as it takes: a release that the script has done has no second effect. releaseTogether waits for as
+// long as an Unlock does.
 func releaseTogether(ctx context.Context, basket []*leaving) {
 	if len(basket) == 1 {
 		basket[0].send(ctx)
@@ -164,11 +166,11 @@ func releaseTogether(ctx context.Context, basket []*leaving) {
 	}
 }
 
-// answered ends a tenure whose release was answered.
+// answered ends a tenure after Redis has answered its release.
 func (l *leaving) answered(owned bool) {
 	r := l.release
 	r.turn.tenure.finish()
-	if !owned { // rule 9: nothing was sent before
+	if !owned { // rule 9: no release was sent before
 		l.err = fmt.Errorf("%w: %w", fail.ErrLost, hold.ErrNotOurs)
 		return
 	}

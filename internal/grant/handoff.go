@@ -10,21 +10,23 @@ import (
 
 // The local hand-off: how rlock passes the lock on inside the process.
 //
-// The goroutines that want the lock stand in the line of the queue. The one at its head is the delegate: it
-// alone queues in Redis. From then on the turn of the line goes with the lock. Unlock passes both to the next
-// in line, whose turn in the tenure begins with the same step: it holds under the same owner id with the next
-// of its reserved tokens. No command is sent.
+// The goroutines that want the lock stand in the line of the queue. The goroutine at its head is the delegate: it
+// alone queues in Redis. From the grant on, the turn of the line goes with the lock. Unlock passes both to the next
+// goroutine in line. In the same step Unlock begins the turn of that goroutine in the tenure: the goroutine holds
+// under the same owner id, with the next reserved token of the tenure. The client sends no command.
 //
-// That must not go on for ever while other processes wait. It ends when the budget is used up, or the tokens
-// are, and from time to time, as the message that others wait may be lost. Then the next in line offers the
-// lock, under a fresh id. One script gives it to the head of the queue and appends the fresh id, or makes the
-// fresh id the owner, with new tokens. Until that is answered no goroutine here holds. It can be repeated until
-// then, because the old id is over with the first copy that arrives.
+// Local hand-offs must not go on for ever while other processes wait. They end when the budget or the tokens are used
+// up. They also end from time to time, as the message that others wait may be lost. Then the next goroutine in line
+// offers the lock, under a fresh id. One script gives the lock to the head of the queue and appends the fresh id. If
+// the queue is empty, the script makes the fresh id the owner, with new tokens. Until Redis answers the offer, no
+// goroutine of this process holds. The client may repeat the offer until then, because the first copy that arrives
+// ends the old id.
 //
-// A delegate that gives up leaves its place in the queue to the next in line, who goes on with it.
+// A delegate that gives up leaves its place in the queue to the next goroutine in line, which goes on with that
+// place.
 
-// How many times the span of the budget a process hands off locally without an offer, when it does not know
-// of others that wait. Processes of Redisson do not say that they do.
+// For how many spans of the budget a process hands off locally without an offer, when it knows of no others that
+// wait. Processes of Redisson do not say that they wait.
 const (
 	unasked               = 4
 	unaskedBesideRedisson = 1
@@ -37,17 +39,17 @@ func (q *Queue) unasked() time.Duration {
 	return unasked
 }
 
-// handOffs are what a tenure must know to hand off locally. They are guarded by the mutex of its queue.
+// handOffs is what a tenure must know to hand off locally. The mutex of the tenure's queue guards it.
 type handOffs struct {
 	token          int64     // of the last turn
 	reserved       int64     // tokens for further turns
 	contendedSince time.Time // since when it is known that other processes wait; zero: not known
-	handed         int       // turns that began after that
+	handed         int       // turns that began after contendedSince
 }
 
-// due reports whether the lock must be offered to other processes. first is the time when its tenure began.
-// until is the time when the tenure stops lingering; zero when it does not linger. unasked counts spans of
-// the budget: the lock is offered after so long although no other waiter is known.
+// due reports whether the process must offer the lock to other processes. first is when the tenure began. until is
+// when the tenure stops lingering; zero if it does not linger. unasked counts spans of the budget: after so long the
+// process offers the lock although it knows of no other waiter.
 func (o *handOffs) due(now, first, until time.Time, terms *terms.Terms, unasked time.Duration) bool {
 	switch {
 	case o.reserved == 0:
@@ -59,7 +61,7 @@ func (o *handOffs) due(now, first, until time.Time, terms *terms.Terms, unasked 
 	}
 }
 
-// next returns the token of another turn.
+// next takes the next reserved token, for a further turn.
 func (o *handOffs) next() int64 {
 	o.token++
 	o.reserved--
@@ -76,7 +78,7 @@ func (t *tenure) contend() {
 	t.contendNow()
 }
 
-// contendNow is contend with the mutex held.
+// contendNow is contend for a caller that holds the mutex.
 func (t *tenure) contendNow() {
 	if t.handOffs.contendedSince.IsZero() {
 		t.handOffs.contendedSince = time.Now()
@@ -84,9 +86,10 @@ func (t *tenure) contendNow() {
 	t.tellWanted()
 }
 
-// stepDown ends the last turn of a tenure that is its holder's alone. It reports whether the next in line has
-// the tenure now, or it is parked for the next one that comes. Otherwise it is to be released. The mutex is
-// held: so a message that others want the lock finds it held, parked, or left to the next.
+// stepDown ends the last turn of an exclusive tenure. It reports whether the tenure goes on: the next goroutine in
+// line has the tenure, or the tenure is parked for the next goroutine that comes. Otherwise the caller must release
+// the tenure. The caller holds the mutex, so a message that others want the lock finds the tenure held, parked, or
+// left to the next goroutine.
 func (t *tenure) stepDown(now time.Time) (goesOn bool) {
 	t.queue.locked()
 	hadTurn := t.hasTurn
@@ -94,8 +97,8 @@ func (t *tenure) stepDown(now time.Time) (goesOn bool) {
 	return hadTurn && t.queue.passNow(&t.queue.alone.line, t, now) || t.mayPark() && t.park()
 }
 
-// next begins a further turn, for a goroutine that wants it. It returns nil when the lock has to be offered,
-// or was lost. The mutex is held.
+// next begins a further turn, for the goroutine whose wish is w. It returns nil if the process has to offer the lock,
+// or has lost it. The caller holds the mutex.
 func (t *tenure) next(w *wish, now time.Time) *Hold {
 	t.queue.locked()
 	terms := &w.primitive.terms
@@ -115,23 +118,23 @@ func (t *tenure) next(w *wish, now time.Time) *Hold {
 	return &u.first
 }
 
-// mayGoOn reports whether a further turn may begin, on these terms. Where another tenure has begun to hold
-// since its last turn, Redis had lost this one, which is about to learn it. The mutex is held.
+// mayGoOn reports whether a further turn may begin in t, on these terms. If another tenure has begun to hold since
+// the last turn of t, Redis has lost t, and this process is about to learn that. The caller holds the mutex.
 func (t *tenure) mayGoOn(now time.Time, terms *terms.Terms) bool {
 	return t.handOffs.token >= t.queue.alone.given && (t.state() == wait.Held || t.state() == wait.Parked) && t.item.LeftAt(now) > 0 && t.queue.At.Client.Closing.Err() == nil &&
 		terms.Passable() && terms.Lease == t.terms.Lease && !t.handOffs.due(now, t.first.moment, t.stay.until, terms, t.queue.unasked())
 }
 
-// used is how many tokens its turns have had.
+// used returns how many tokens the turns of the tenure have had.
 func (t *tenure) used() int64 {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
 	return t.handOffs.token - t.first.token + 1
 }
 
-// succeed returns the tenure with which the new delegate of the line competes: what was left to it if that
-// waits in the queue, else a fresh one. If what was left holds the lock, the fresh one begins with an offer.
-// It returns nil once the client is closing.
+// succeed returns the tenure with which c, the new delegate of the line, competes. If left waits in the queue, c goes
+// on with left. Otherwise c gets a fresh tenure. If left holds the lock, the fresh tenure begins with an offer.
+// succeed returns nil once the client is closing.
 func (p *Primitive) succeed(c *contender, left *tenure) *tenure {
 	if left != nil && !left.wasHeld() {
 		if left.terms.Lease == p.terms.Lease {
@@ -144,32 +147,32 @@ func (p *Primitive) succeed(c *contender, left *tenure) *tenure {
 	t := p.newTenure(c)
 	switch {
 	case left == nil:
-	case t == nil || !left.queue.waiters.Answered(&left.waiter): // nothing may end it before its acquires are answered
+	case t == nil || !left.queue.waiters.Answered(&left.waiter): // an unanswered acquire: no offer may end left yet
 		left.discard()
-	case !left.queue.At.Client.Keeper.Remove(&left.item): // lost, while there was no hold that had to be told
+	case !left.queue.At.Client.Keeper.Remove(&left.item): // left was lost, and no hold had to hear of the loss
 		left.finish()
 	default:
 		t.waiter.Offers = true
-		t.offered = left // no other goroutine knows of either
+		t.offered = left // no other goroutine knows t or left
 	}
 	return t
 }
 
-// inherit notes who competes with it from now on.
+// inherit notes that c competes with the tenure from now on.
 func (t *tenure) inherit(c *contender) {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
 	t.caller = c.Parent
-	if t.opening != nil { // it was not sent
+	if t.opening != nil { // the first acquire was not sent
 		t.opening = c.First
 	}
 }
 
-// discard gives back what no goroutine in the line took.
+// discard gives back a tenure that no goroutine in the line took.
 func (t *tenure) discard() {
 	switch {
 	case t == nil:
-	case t.wasHeld(): // its turns have ended well; it is cancelled like a wait, for which Shutdown has patience
+	case t.wasHeld(): // its turns have ended well. It is cancelled like a wait: Shutdown has patience for waits
 		t.queue.At.Client.Keeper.Remove(&t.item)
 		t.giveBack()
 	default:
@@ -177,21 +180,21 @@ func (t *tenure) discard() {
 	}
 }
 
-// cancel gives back what was granted, or may be, to a tenure whose caller waits no more.
+// cancel gives back the grant that the tenure has, or may get: its caller waits no more.
 func (t *tenure) cancel() {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
 	t.queue.waiters.Cancel(&t.waiter)
 }
 
-// offerAnswered ends the tenure that was offered: Redis has ended its id.
+// offerAnswered ends t.offered: Redis has ended the id of that tenure.
 func (t *tenure) offerAnswered() {
 	t.queue.mu.Lock()
 	defer t.queue.mu.Unlock()
 	t.endOffered()
 }
 
-// endOffered is offerAnswered with the mutex held.
+// endOffered is offerAnswered for a caller that holds the mutex.
 func (t *tenure) endOffered() {
 	old := t.offered
 	t.offered = nil

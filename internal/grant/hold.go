@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Hold is what a caller gets of this engine: see [hold.Hold]. It stands on a turn.
+// Hold is what a caller gets from this engine: a [hold.Hold] that stands on a turn.
 type Hold = hold.Hold
 
 var _ hold.Backing = (*turn)(nil)
@@ -21,9 +21,9 @@ func turnOf(h *Hold) *turn {
 	return u
 }
 
-// Alone returns what a hold is of that excludes all others of its name; nil of any other: one that reads, or
-// may do so by now, one of permits, none, and what another engine holds by. Its token is its own: a store may
-// refuse all smaller ones.
+// Alone returns the target of a hold that excludes all other holds of its name. For anything else it returns nil: a
+// read hold, a hold that may be a read hold by now, permits, no hold, and a hold of another engine. No other hold has
+// the token of an exclusive hold, so a store may refuse all smaller tokens.
 func Alone(h *Hold) *session.Target {
 	if h.None() {
 		return nil
@@ -35,13 +35,13 @@ func Alone(h *Hold) *session.Target {
 	return &u.tenure.queue.At
 }
 
-// isLock reports whether it is of what has an owner at a time, or readers.
+// isLock reports whether the turn is in a lock: the kind has one owner at a time, or readers.
 func (u *turn) isLock() bool {
 	kind := u.tenure.queue.kind
 	return kind.Exclusive || kind.isSharable()
 }
 
-// The methods of [hold.Backing]. Wanted and WhenWanted are with what they tell.
+// The methods of [hold.Backing]. Wanted and WhenWanted are in wanted.go.
 
 func (u *turn) HoldName() string { return u.tenure.name }
 
@@ -72,9 +72,9 @@ func (u *turn) Release(ctx context.Context, h *Hold, now time.Time) error {
 func (u *turn) Lose(ctx context.Context, h *Hold, reason error) error {
 	t := u.tenure
 	ending := t.endingOf(&releasing{turn: u})
-	ending.Rest = 0 // also where the lock is to stay taken for a while after an Unlock
+	ending.Rest = 0 // even if an Unlock would leave the lock taken for a while
 	if !t.queue.At.Client.Keeper.Lose(&t.item, reason) {
-		return fail.Join(h.Err(), fail.ErrNotHeld) // it ended in this moment
+		return fail.Join(h.Err(), fail.ErrNotHeld) // the hold has just ended
 	}
 	if _, err := t.queue.Commands.Release(session.WithoutDeadline(ctx), ending, t.Weight()); err != nil {
 		return fail.WithSentinel(err)
