@@ -126,8 +126,9 @@ func (c *contest) note(err error) error {
 	return err
 }
 
-// awaitTurn waits until the coordinator grants its part, and then asks the other servers. From time to time it tries
-// without the coordinator. If no server can be the coordinator any more, awaitTurn tries once.
+// awaitTurn waits until the coordinator grants its part of the lock, and then asks the other servers for theirs. From
+// time to time, and after each release that it hears of, it asks all servers but the coordinator. If no server can be the
+// coordinator any more, awaitTurn asks all servers once.
 func (c *contest) awaitTurn() (*quorum, error) {
 	w, waits := c.engine, c.attempt.Waits
 	server := c.coordinator()

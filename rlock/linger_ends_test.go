@@ -47,7 +47,6 @@ func (w *witness) options() []latchkey.Option {
 // without a word. After that the next hold has a token of its own.
 // Rule 40.
 func TestLingerIsLostQuietly(t *testing.T) {
-	redistest.Together(t)
 	for name, end := range map[string]func(t *testing.T, s *redistest.Server, l *rlock.Lock){
 		"forced by another": func(t *testing.T, s *redistest.Server, _ *rlock.Lock) {
 			other, err := rlock.New(open(t, s), "a")
@@ -67,7 +66,7 @@ func TestLingerIsLostQuietly(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 				var w witness
 				const lease = 500 * time.Millisecond
 				l := lingering(t, open(t, s, w.options()...), "a", 0, latchkey.WithLease(lease))
@@ -90,9 +89,8 @@ func TestLingerIsLostQuietly(t *testing.T) {
 
 // What lingers is renewed.
 func TestLingerIsRenewed(t *testing.T) {
-	redistest.Together(t)
-	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
-		const lease = 500 * time.Millisecond // a stall of the machine is shorter than two thirds of it
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		const lease = 3 * time.Second
 		l := lingering(t, open(t, s), "a", 0, latchkey.WithLease(lease))
 		pair(t, l)
 		before, err := l.Inspect(t.Context())

@@ -136,7 +136,7 @@ func (t *tenure) part() lua.Part {
 }
 
 // holdPrefix makes holds of the tenures, up to the first tenure that gets no hold. It gives back the grants of the
-// others.
+// tenures after that one.
 func holdPrefix(parent context.Context, ps []*Primitive, tenures []*tenure, errs []error) []*Hold {
 	holds := make([]*Hold, 0, len(ps))
 	for i, t := range tenures {

@@ -12,7 +12,8 @@ import (
 // whether the call has waited. A call waits once it stands in the line, or once an answer of Redis says that others
 // have what the call wants.
 
-// contention is what the hooks know of the call that competes with a tenure. The mutex of the queue guards it.
+// contention says whether the Waiting hook was called for the call that competes by a tenure. The mutex of the queue
+// guards it.
 type contention uint8
 
 const (

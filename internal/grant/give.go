@@ -19,10 +19,11 @@ import (
 // counts from the grant, because no message tells a holder of permits that others wait. When the budget is used up,
 // the permits go back to Redis, which grants them to the first waiter in the queue.
 
-// standForPermits waits in the line for permits that a holder gives on, or for the turn to compete. If no goroutine
-// waits behind the delegate, and no delegate had to queue, there may be enough permits for all that come now. Then c
-// competes beside the delegate, without the turn, and their requests share a script. standForPermits returns what c
-// got from the line. If that is neither a hold nor a permit, c competes.
+// standForPermits makes c wait in the line until a holder passes permits on to it, or until it has the turn to compete.
+// If one goroutine has the turn, no goroutine waits behind it, and no waiter of this process is queued in Redis, then
+// there may be enough permits for both. Then c does not wait: it competes without the turn, and one script carries both
+// requests. standForPermits returns what c got from the line. If that is neither a hold nor a permit, the caller
+// competes with c.tenure.
 func (p *Primitive) standForPermits(c *contender) (gift, error) {
 	q := p.Queue
 	q.mu.Lock()

@@ -48,8 +48,8 @@ type handOffs struct {
 }
 
 // due reports whether the process must offer the lock to other processes. first is when the tenure began. until is
-// when the tenure stops lingering; zero if it does not linger. unasked counts spans of the budget: after so long the
-// process offers the lock although it knows of no other waiter.
+// when the tenure stops lingering; zero if it does not linger. unasked is a number of terms.Span: that long after first
+// the process offers the lock although it knows of no other waiter.
 func (o *handOffs) due(now, first, until time.Time, terms *terms.Terms, unasked time.Duration) bool {
 	switch {
 	case o.reserved == 0:

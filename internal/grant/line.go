@@ -200,7 +200,7 @@ func (l *line) send(p *place, g gift) {
 }
 
 // close ends all waits in the line, and each later wait, with this reason. The goroutine that has the turn keeps the
-// turn. A goroutine that finds the line empty still gets the turn.
+// turn. If no goroutine has the turn, the next goroutine that comes still gets it.
 func (l *line) close(reason error) {
 	if l.closed != nil {
 		return

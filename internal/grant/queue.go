@@ -217,7 +217,8 @@ func (q *Queue) Roll(behind string) (lua.Roll, error) {
 	return r, err
 }
 
-// Cancel removes waiters from Redis, with the tenures that were offered for them.
+// Cancel removes waiters from Redis. With a waiter that began with an offer it also removes the tenure that the offer
+// gives up. For each waiter, Cancel reports whether all of this is gone.
 func (q *Queue) Cancel(ws []*wait.Waiter) ([]bool, error) {
 	batch := make([]lua.Departure, 0, len(ws))
 	ends := make([]int, len(ws)) // where each waiter's part of batch ends
@@ -303,7 +304,8 @@ func (q *Queue) offering(w *wait.Waiter) (t, old *tenure) {
 // Name returns the key of the name that the waiters wait for.
 func (q *Queue) Name() string { return q.At.Name() }
 
-// Failed implements [wait.Server], as do Up and Go. All three are about the server that gets the commands.
+// Failed implements [wait.Server], as do Up and Go. They pass the call on to the target: the server that gets the
+// commands.
 func (q *Queue) Failed(err error, sent time.Time) { q.At.Failed(err, sent) }
 
 // Up is [session.Target.Up].

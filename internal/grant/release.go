@@ -169,7 +169,8 @@ func (t *tenure) rest(r *releasing) int64 {
 	return max(session.Milliseconds(time.Until(r.turn.moment.Add(t.terms.MinHold))), 0)
 }
 
-// strayEntry returns the tenure's queue entry if a copy of its acquire may have restored that entry, else empty.
+// strayEntry returns the tenure's queue entry if Redis may have run its acquire a second time, and queued it again.
+// Else it returns an empty string.
 func (t *tenure) strayEntry() string {
 	if !t.queue.waiters.Stray(&t.waiter) {
 		return ""

@@ -142,7 +142,7 @@ func (c *Client) watchOnce() {
 	switch {
 	case c.Stopped.Err() != nil || c.Keeper.Empty():
 		c.watching.Store(false)
-		// A hold that came after the check above may have found watching set, and begun no watch.
+		// A hold may have come after the check above, and before the Store. It saw watching as true, and began no watch.
 		if c.Stopped.Err() == nil && !c.Keeper.Empty() {
 			c.WatchClock()
 		}

@@ -53,7 +53,8 @@ func (c *Client) RefuseGrant(m lua.Message) {
 	}
 }
 
-// add makes a grant pending, and reports whether there was room for it. The caller holds the mutex.
+// add enters a grant that the client must still give back, and reports whether there was room for it. number is the
+// number in the owner id of the grant. The caller holds the mutex.
 func (r *refusals) add(name targetKey, number uint64) bool {
 	numbers, known := r.pending[name]
 	if _, again := numbers[number]; again {

@@ -161,8 +161,8 @@ func (t *Target) failedInBackground(ctx context.Context, err error) {
 	}
 }
 
-// ReadError returns the error of a question that the client asked once, at sent, and that failed with err. It wraps
-// the error with name.
+// ReadError returns the caller's error for a question that failed with err. The client sent the question at the time
+// sent, and does not repeat it. The error has the name.
 func (t *Target) ReadError(ctx context.Context, sent time.Time, name string, err error) error {
 	if ctx.Err() == nil {
 		return fail.Wrap(name, fail.WithSentinel(t.Explain(ctx, err)))
