@@ -15,6 +15,8 @@ const module = "github.com/latchkey-go/latchkey"
 
 // unused is what programs do not use, and why. A name of the API that is neither here nor used is forgotten.
 var unused = map[string]string{
+	"fence.Reply.List":        "the script of programs returns a number",
+	"fence.Reply.Text":        "likewise",
 	"fence.ScriptError.Error": "text for people",
 	"leader.WithExit":         "it ends the process: package leader's own tests have it",
 	"countdown.Status.String": "text for people",

@@ -38,8 +38,8 @@ func (w *worker) write(rng *rand.Rand, c *client, o plan.Object, hold *latchkey.
 	} else {
 		var reply fence.Reply
 		reply, err = fence.Eval(ctx, hold, exchange, []string{o.Key + plan.DataSuffix}, token)
-		if text, other := reply.Text(); err == nil && other == nil {
-			was = tokenOf([]byte(text))
+		if err == nil && !reply.IsNil() {
+			was = must1(reply.Int64())
 		}
 	}
 	result := w.resultOf(c, "write of "+o.Key, err, fence.ErrStale)
