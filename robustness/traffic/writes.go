@@ -38,8 +38,8 @@ func (w *worker) write(rng *rand.Rand, c *client, o plan.Object, hold *latchkey.
 	} else {
 		var reply fence.Reply
 		reply, err = fence.Eval(ctx, hold, exchange, []string{o.Key + plan.DataSuffix}, token)
-		if err == nil && !reply.IsNil() {
-			was = must1(reply.Int64())
+		if n, other := reply.Int64(); err == nil && !reply.IsNil() && other == nil { // else a fault has replaced the key
+			was = n
 		}
 	}
 	result := w.resultOf(c, "write of "+o.Key, err, fence.ErrStale)
