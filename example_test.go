@@ -107,26 +107,19 @@ func ExampleHold_Wanted() {
 	// <nil>
 }
 
-// A value comes out of what a lock guards, together with the error of the Do.
-func ExampleDoValue() {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	c, err := latchkey.Open(os.Getenv("REDIS_URL"))
-	if err != nil {
-		log.Panic(err)
-	}
+// A service makes its locks when it begins.
+func ExampleMust() {
+	c := latchkey.Must(latchkey.Open(os.Getenv("REDIS_URL"), latchkey.WithLazyConnect())) // which fails for a bad URL alone
 	defer c.Close()
-	lock, err := rlock.New(c, "account:7")
-	if err != nil {
-		log.Panic(err)
-	}
-	balance := 100
-	left, err := latchkey.DoValue(ctx, lock.Do, func(context.Context, *latchkey.Hold) (int, error) {
-		balance -= 30
-		return balance, nil
+	orders := latchkey.Must(rlock.New(c, "orders"))
+	err := orders.Do(context.Background(), func(_ context.Context, hold *latchkey.Hold) error {
+		fmt.Println(hold.Name())
+		return nil
 	})
-	fmt.Println(left, err)
-	// Output: 70 <nil>
+	fmt.Println(err)
+	// Output:
+	// orders
+	// <nil>
 }
 
 // One list of options for any kind of lock, which a configuration chooses.

@@ -16,6 +16,18 @@ import (
 	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
+func TestMust(t *testing.T) {
+	c := locktest.ClientOf(t, redistest.NewEmbedded(t))
+	require.Equal(t, "orders", latchkey.Must(rlock.New(c, "orders")).Name())
+	defer func() {
+		err, is := recover().(error)
+		require.True(t, is)
+		require.ErrorIs(t, err, latchkey.ErrInvalid)
+	}()
+	latchkey.Must(rlock.New(c, ""))
+	t.Fatal("it does not panic")
+}
+
 func TestOpenFails(t *testing.T) {
 	_, err := latchkey.Open("redis://user:sec/ret@host:6379")
 	locktest.ErrorSays(t, err, latchkey.ErrInvalid)

@@ -90,23 +90,6 @@ func (l *Lock) TryDoFor(ctx context.Context, wait time.Duration, f func(context.
 	return l.inside().TryDoFor(ctx, wait, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Hold)(h)) })
 }
 
-// DoValue calls do with a function that keeps the value of f, and returns that with the error of do. do is
-// the Do or TryDo of a [Lock], or of package multilock.
-//
-//	balance, err := latchkey.DoValue(ctx, lock.Do, func(ctx context.Context, h *latchkey.Hold) (int, error) {
-//		return read(ctx, h.Token())
-//	})
-//
-// The value is what f returned, also when the error is not nil, as when the lock was lost before f ended. It
-// is the zero value when f never ran ([ErrNotRun]), or panicked. H is what f is given: a *Hold of a Lock.
-func DoValue[T, H any](ctx context.Context, do func(context.Context, func(context.Context, H) error) error, f func(context.Context, H) (T, error)) (value T, err error) {
-	err = do(ctx, func(ctx context.Context, h H) (err error) {
-		value, err = f(ctx, h)
-		return err
-	})
-	return value, err
-}
-
 // Attach goes on with a hold that [Hold.Detach] has ended, of this lock on this or another client: with its
 // token, and a lease that is renewed on the terms of this lock. It waits for nobody. While Redis is away it
 // is sent again until ctx ends.

@@ -276,36 +276,3 @@ func TestDoByName(t *testing.T) {
 		require.ErrorIs(t, err, latchkey.ErrNotRun)
 	})
 }
-
-// DoValue returns the value of f, of whatever is held, and the error of the Do.
-func TestDoValue(t *testing.T) {
-	s := redistest.NewEmbedded(t)
-	c := locktest.ClientOf(t, s)
-	l, err := rlock.New(c, "a")
-	require.NoError(t, err)
-	both, err := multilock.New(l, func() *latchkey.Lock { l, err := rlock.New(c, "b"); require.NoError(t, err); return l }())
-	require.NoError(t, err)
-
-	n, err := latchkey.DoValue(t.Context(), l.Do, func(_ context.Context, h *latchkey.Hold) (int, error) { return len(h.Name()), nil })
-	require.NoError(t, err)
-	require.Equal(t, 1, n)
-	tokens, err := latchkey.DoValue(t.Context(), both.TryDo, func(context.Context, *multilock.Hold) (string, error) { return "half", errWork })
-	require.ErrorIs(t, err, errWork)
-	require.Equal(t, "half", tokens, "the value beside an error is f's")
-
-	lost, err := latchkey.DoValue(t.Context(), l.Do, func(ctx context.Context, _ *latchkey.Hold) (int, error) {
-		_, err := l.ForceUnlock(t.Context())
-		require.NoError(t, err)
-		<-ctx.Done()
-		return 7, nil
-	})
-	require.ErrorIs(t, err, latchkey.ErrLost)
-	require.Equal(t, 7, lost)
-
-	held, err := l.Lock(t.Context())
-	require.NoError(t, err)
-	n, err = latchkey.DoValue(t.Context(), l.TryDo, func(context.Context, *latchkey.Hold) (int, error) { return 1, nil })
-	require.ErrorIs(t, err, latchkey.ErrNotRun)
-	require.Zero(t, n)
-	require.NoError(t, held.Unlock(t.Context()))
-}

@@ -9,22 +9,15 @@ import (
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
-// A value, a wait with a bound and a name alone are as a Do; a value by an attempt is as that.
+// A wait with a bound and a name alone are as a Do.
 func TestOrderOfOtherDos(t *testing.T) {
 	type work = func(context.Context, *latchkey.Hold) error
-	value := func(ctx context.Context, do func(context.Context, work) error, f work) error {
-		_, err := latchkey.DoValue(ctx, do, func(ctx context.Context, h *latchkey.Hold) (int, error) { return 0, f(ctx, h) })
-		return err
-	}
 	ways := map[string]func(t testing.TB, ctx context.Context, c *latchkey.Client, name string, f work) error{
 		"TryDoFor": func(t testing.TB, ctx context.Context, c *latchkey.Client, name string, f work) error {
 			return newLock(t, c, name).TryDoFor(ctx, long, f)
 		},
 		"by name": func(_ testing.TB, ctx context.Context, c *latchkey.Client, name string, f work) error {
 			return rlock.Do(ctx, c, name, f)
-		},
-		"value": func(t testing.TB, ctx context.Context, c *latchkey.Client, name string, f work) error {
-			return value(ctx, newLock(t, c, name).Do, f)
 		},
 	}
 	for way, do := range ways {
@@ -38,11 +31,4 @@ func TestOrderOfOtherDos(t *testing.T) {
 			}, "a, then b", "b, then a")
 		})
 	}
-	findsNothing(t, func(t testing.TB) {
-		c := latchkeytest.Open(t)
-		nest(t, t.Context(), c, "a", "b")
-		ok(t, newLock(t, c, "b").Do(t.Context(), func(ctx context.Context, _ *latchkey.Hold) error {
-			return value(ctx, newLock(t, c, "a").TryDo, func(context.Context, *latchkey.Hold) error { return nil })
-		}))
-	})
 }

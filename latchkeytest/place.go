@@ -52,15 +52,10 @@ func caller() (c call) {
 	}
 }
 
-// method is the last part of the name of a function. It is empty for DoValue, which does what the method does
-// that it is given.
+// method is the last part of the name of a function.
 func method(function string) string {
-	name, _, generic := strings.Cut(function, "[")
-	name = name[strings.LastIndexByte(name, '.')+1:]
-	if generic && name == "DoValue" {
-		return ""
-	}
-	return name
+	name, _, _ := strings.Cut(function, "[")
+	return name[strings.LastIndexByte(name, '.')+1:]
 }
 
 // waits reports whether the method is one that waits for what it wants.

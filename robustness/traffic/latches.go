@@ -58,7 +58,7 @@ func (c *client) latchOf(o plan.Object, mode int64) *countdown.Latch {
 	if o.Timed {
 		options = append(options, countdown.WithTTL(fixed))
 	}
-	latch := must1(countdown.New(c.Client, c.name(o), options...))
+	latch := latchkey.Must(countdown.New(c.Client, c.name(o), options...))
 	c.handles.Store(key, latch)
 	return latch
 }
@@ -142,7 +142,7 @@ func (w *worker) barrierOf(c *client, o plan.Object) *barrier.Barrier {
 			return nil
 		}))
 	}
-	made := must1(barrier.New(c.Client, c.name(o), o.Capacity, options...))
+	made := latchkey.Must(barrier.New(c.Client, c.name(o), o.Capacity, options...))
 	c.handles.Store(o.Key, made)
 	return made
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/leader"
 	"github.com/latchkey-go/latchkey/robustness/plan"
 	"github.com/latchkey-go/latchkey/robustness/witness"
@@ -30,7 +31,7 @@ func (w *worker) campaign(stopping context.Context, rng *rand.Rand, c *client, o
 	if w.Worker == 1 && rng.IntN(2) == n {
 		options = append(options, leader.WithPreferred())
 	}
-	candidate := must1(leader.New(c.Client, c.name(o), append(options, w.terms(rng, o)...)...))
+	candidate := latchkey.Must(leader.New(c.Client, c.name(o), append(options, w.terms(rng, o)...)...))
 	err := candidate.Run(ctx, func(ctx context.Context, term leader.Term) error {
 		r := w.witness.Ask(witness.Run, o, witness.Alone, 0, c.number)
 		r.Granted(trusted{ctx}, term.Token(), 0)

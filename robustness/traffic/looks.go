@@ -138,7 +138,7 @@ func (w *worker) inspectBarrier(ctx context.Context, rng *rand.Rand, c *client, 
 
 // watchLeaders looks who leads, once or for a while.
 func (w *worker) watchLeaders(ctx context.Context, rng *rand.Rand, c *client, o plan.Object) {
-	candidate := must1(leader.New(c.Client, c.name(o)))
+	candidate := latchkey.Must(leader.New(c.Client, c.name(o)))
 	w.named(c, o, candidate.Name())
 	if rng.IntN(2) == 0 {
 		_, err := candidate.Leader(ctx)

@@ -32,7 +32,7 @@ func (w *worker) lockIn(c *client, o plan.Object, variant int, reads bool) *latc
 	key := fmt.Sprint(o.Key, variant)
 	made, known := c.handles.Load(key)
 	if !known {
-		made = must1(w.newLock(c, o, variant))
+		made = latchkey.Must(w.newLock(c, o, variant))
 		c.handles.Store(key, made)
 	}
 	both, halves := made.(*rwlock.Lock)

@@ -31,7 +31,7 @@ func (w *worker) permitsIn(c *client, o plan.Object, variant int) *semaphore.Sem
 	if made, known := c.handles.Load(key); known {
 		return made.(*semaphore.Semaphore)
 	}
-	made := must1(semaphore.New(c.Client, c.name(o), permitOptions(o, variant)...))
+	made := latchkey.Must(semaphore.New(c.Client, c.name(o), permitOptions(o, variant)...))
 	c.handles.Store(key, made)
 	return made
 }
@@ -168,7 +168,7 @@ func (w *worker) doPermits(
 func (w *worker) countingOf(c *client, o plan.Object) *semaphore.Counting {
 	made, known := c.handles.Load(o.Key)
 	if !known {
-		made = must1(semaphore.NewCounting(c.Client, c.name(o), semaphore.WithCapacity(o.Capacity)))
+		made = latchkey.Must(semaphore.NewCounting(c.Client, c.name(o), semaphore.WithCapacity(o.Capacity)))
 		c.handles.Store(o.Key, made)
 	}
 	return made.(*semaphore.Counting)

@@ -51,7 +51,7 @@ func (w *worker) holdQuietly(stopping context.Context, rng *rand.Rand, c *client
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), w.Patience())
 	defer cancel()
-	hold, err := must1(multilock.New(locks...)).TryLock(ctx)
+	hold, err := latchkey.Must(multilock.New(locks...)).TryLock(ctx)
 	if err != nil {
 		w.failed(c, records, "quiet locks", false, stopping, err)
 		return

@@ -72,7 +72,7 @@ func (w *worker) useOnce(rng *rand.Rand, c *client, o plan.Object) {
 		once.WithAttempts(plan.Attempts), once.WithBackoff(time.Millisecond, 50*time.Millisecond), once.WithLease(w.Lease()),
 		[]once.Option{once.WithTTL(time.Minute), once.WithSpacing(time.Minute)}[rng.IntN(2)],
 	}[:1+rng.IntN(4)]
-	one := must1(once.New(c.Client, fmt.Sprint(c.name(o), "-", name), append(options, once.WithEdition(1))...))
+	one := latchkey.Must(once.New(c.Client, fmt.Sprint(c.name(o), "-", name), append(options, once.WithEdition(1))...))
 	if one.Name() != fmt.Sprint(c.name(o), "-", name) {
 		w.violation("name", "%s %d is called %s", c.name(o), name, one.Name())
 	}
@@ -202,9 +202,9 @@ func (w *worker) takePart(stopping context.Context, rng *rand.Rand, c *client, o
 	var job *once.Job
 	if o.Capacity == int(once.RunOnce) {
 		var beats once.Schedule = eachPeriod{}
-		job = must1(once.At(c.Client, c.name(o), beats, f, append(options, once.In(time.FixedZone("", 3600)))...))
+		job = latchkey.Must(once.At(c.Client, c.name(o), beats, f, append(options, once.In(time.FixedZone("", 3600)))...))
 	} else {
-		job = must1(once.Every(c.Client, c.name(o), plan.Period, f, options...))
+		job = latchkey.Must(once.Every(c.Client, c.name(o), plan.Period, f, options...))
 	}
 	w.named(c, o, job.Name())
 	_ = w.resultOf(c, "job "+o.Key, job.Run(ctx), ofRuns...)

@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/robustness/plan"
 	"github.com/latchkey-go/latchkey/robustness/witness"
@@ -60,16 +61,11 @@ func must(err error) {
 	}
 }
 
-func must1[T any](value T, err error) T {
-	must(err)
-	return value
-}
-
 func (w *worker) run() {
-	w.words = must1(witness.OpenWords(filepath.Join(w.Dir, "words")))
-	w.witness = must1(witness.Open(witness.Path(w.Dir, w.Serial)))
-	w.log = must1(os.OpenFile(plan.LogPath(w.Dir, w.Serial), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600))
-	told := must1(os.OpenFile(plan.LogPath(w.Dir, w.Serial)+"key", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600))
+	w.words = latchkey.Must(witness.OpenWords(filepath.Join(w.Dir, "words")))
+	w.witness = latchkey.Must(witness.Open(witness.Path(w.Dir, w.Serial)))
+	w.log = latchkey.Must(os.OpenFile(plan.LogPath(w.Dir, w.Serial), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600))
+	told := latchkey.Must(os.OpenFile(plan.LogPath(w.Dir, w.Serial)+"key", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600))
 	w.logger = slog.New(slog.NewTextHandler(told, nil))
 	before := goleak.IgnoreCurrent()
 	ctx, cancel := context.WithCancel(context.Background())

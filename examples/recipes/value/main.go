@@ -39,12 +39,14 @@ func withdraw(ctx context.Context, c *latchkey.Client, account string, amount in
 	if err != nil {
 		return 0, err
 	}
-	left, err := latchkey.DoValue(ctx, lock.Do, func(context.Context, *latchkey.Hold) (int, error) {
+	left := 0
+	err = lock.Do(ctx, func(context.Context, *latchkey.Hold) error {
 		if balances[account] < amount {
-			return 0, fmt.Errorf("%s has %d", account, balances[account])
+			return fmt.Errorf("%s has %d", account, balances[account])
 		}
 		balances[account] -= amount
-		return balances[account], nil
+		left = balances[account]
+		return nil
 	})
 	switch {
 	case errors.Is(err, latchkey.ErrNotRun):

@@ -39,12 +39,6 @@ func byName(ctx context.Context, c *latchkey.Client, name string) error {
 	})
 }
 
-func value(ctx context.Context, lock *latchkey.Lock) (int64, error) {
-	return latchkey.DoValue(ctx, lock.Do, func(held context.Context, hold *latchkey.Hold) (int64, error) {
-		return hold.Token(), charge(ctx, hold.Token()) // want `pass held`
-	})
-}
-
 func derived(ctx context.Context, lock *latchkey.Lock) error {
 	return lock.Do(ctx, func(held context.Context, hold *latchkey.Hold) error {
 		limited, cancel := context.WithTimeout(ctx, time.Second) // want `ctx does not end .* pass held`
