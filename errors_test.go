@@ -56,7 +56,7 @@ func newKit(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) 
 	k := &kit{}
 	k.client, errs[0] = rueidisclient.New(option, opts...)
 	require.NoError(t, errs[0])
-	t.Cleanup(k.client.Close)
+	t.Cleanup(func() { _ = k.client.Close() })
 	k.lock, errs[1] = rlock.New(k.client, "lock")
 	k.fair, errs[2] = fairlock.New(k.client, "fair")
 	k.permits, errs[3] = semaphore.New(k.client, "permits", semaphore.WithCapacity(3))

@@ -2,6 +2,7 @@ package latchkey_test
 
 import (
 	"context"
+	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -26,6 +27,21 @@ func TestMust(t *testing.T) {
 	}()
 	latchkey.Must(rlock.New(c, ""))
 	t.Fatal("it does not panic")
+}
+
+// Close says what is still held, once. A client is an io.Closer.
+func TestCloseSaysWhatIsHeld(t *testing.T) {
+	s := redistest.NewEmbedded(t)
+	var c io.Closer = locktest.ClientOf(t, s)
+	require.NoError(t, c.Close(), "nothing is held")
+	held := locktest.ClientOf(t, s)
+	_, err := latchkey.Must(rlock.New(held, "orders")).Lock(t.Context())
+	require.NoError(t, err)
+	err = held.Close()
+	require.EqualError(t, err, `latchkey: locks are still held: "orders": client closed`)
+	require.ErrorIs(t, err, latchkey.ErrClosed)
+	require.NotErrorIs(t, err, context.Canceled)
+	require.NoError(t, held.Close())
 }
 
 func TestOpenFails(t *testing.T) {
@@ -84,7 +100,7 @@ func TestPrefixKeepsApart(t *testing.T) {
 		for _, prefix := range []string{"a:", "b:", ""} {
 			c, err := rueidisclient.New(s.Option(), latchkey.WithKeyPrefix(prefix))
 			require.NoError(t, err)
-			t.Cleanup(c.Close)
+			t.Cleanup(func() { _ = c.Close() })
 			l, err := rlock.New(c, "name")
 			require.NoError(t, err)
 			locks = append(locks, l)

@@ -80,7 +80,7 @@ func TestObserverSaysWhat(t *testing.T) {
 		var w witness
 		c, err := rueidisclient.New(s.Option(), latchkey.WithKeyPrefix("shop:"), latchkey.WithObserver(w.observer()))
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		ctx := context.WithValue(t.Context(), caller{}, "me")
 		about := func(e latchkey.Event, kind latchkey.Kind, name string, permits int) {
 			t.Helper()

@@ -342,7 +342,7 @@ func TestTakenForDeadIsHeardLate(t *testing.T) {
 		}}
 		c, err := rueidisclient.Wrap(g, s.Client(t))
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		far, near := newBarrier(t, c, 1, barrier.WithLease(lease)), newBarrier(t, open(t, s.Option()), 1)
 		require.NoError(t, far.Join(t.Context()))
 		shut.Store(true)

@@ -48,7 +48,7 @@ func basketOf(j job) (acquire func(context.Context) (Unlock, error), closed func
 		locks = append(locks, l)
 	}
 	if j.Variant == "rlock" {
-		return func(ctx context.Context) (Unlock, error) { return oneByOne(ctx, locks) }, c.Close, nil
+		return func(ctx context.Context) (Unlock, error) { return oneByOne(ctx, locks) }, func() { _ = c.Close() }, nil
 	}
 	m, err := multilock.New(locks...)
 	if err != nil {
@@ -60,7 +60,7 @@ func basketOf(j job) (acquire func(context.Context) (Unlock, error), closed func
 			return nil, err
 		}
 		return func() error { return hold.Unlock(context.Background()) }, nil
-	}, c.Close, nil
+	}, func() { _ = c.Close() }, nil
 }
 
 // oneByOne takes locks one after the other.

@@ -235,7 +235,7 @@ func countingDown(addr string) (acquire func(context.Context) (Unlock, error), c
 	return func(ctx context.Context) (Unlock, error) {
 		_, err := l.CountDown(ctx)
 		return nothing, err
-	}, c.Close, nil
+	}, func() { _ = c.Close() }, nil
 }
 
 // arriving has a barrier that every arrival opens.
@@ -251,7 +251,7 @@ func arriving(addr string) (acquire func(context.Context) (Unlock, error), close
 	return func(ctx context.Context) (Unlock, error) {
 		_, err := b.Await(ctx)
 		return nothing, err
-	}, c.Close, nil
+	}, func() { _ = c.Close() }, nil
 }
 
 // redisson has one lock of its multi-lock, which takes it as RLock does.

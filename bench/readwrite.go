@@ -153,7 +153,7 @@ func halvesOf(j job) (h halves, err error) {
 	if err != nil {
 		return h, err
 	}
-	h.closed = c.Close
+	h.closed = func() { _ = c.Close() }
 	if j.Variant == "rlock" {
 		l, err := rlock.New(c, "ours")
 		if err != nil {

@@ -93,7 +93,7 @@ func permitsOf(j job) (acquire func(context.Context) (Unlock, error), closed fun
 		}
 		return func(ctx context.Context) (Unlock, error) {
 			return func() error { return s.Release(context.Background(), 1) }, s.Acquire(ctx, 1)
-		}, c.Close, nil
+		}, func() { _ = c.Close() }, nil
 	}
 	opts := []semaphore.Option{semaphore.WithCapacity(permitCount)}
 	if j.Variant == "leased with budget" {
@@ -109,7 +109,7 @@ func permitsOf(j job) (acquire func(context.Context) (Unlock, error), closed fun
 			return nil, err
 		}
 		return func() error { return p.Release(context.Background()) }, nil
-	}, c.Close, nil
+	}, func() { _ = c.Close() }, nil
 }
 
 // latch is what a round of one needs.
@@ -179,7 +179,7 @@ func latchOf(j job) (latch, error) {
 		return nil, err
 	}
 	l, err := countdown.New(c, "ours", countdown.WithTTL(time.Minute))
-	return ourLatch{l, c.Close}, err
+	return ourLatch{l, func() { _ = c.Close() }}, err
 }
 
 type ourLatch struct {

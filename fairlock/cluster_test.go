@@ -32,7 +32,7 @@ func TestHandOffsInACluster(t *testing.T) {
 	for i := range locks {
 		c, err := rueidisclient.New(cluster.Option(), latchkey.WithLease(time.Hour)) // nothing is renewed
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		locks[i], err = fairlock.New(c, "a")
 		require.NoError(t, err)
 	}

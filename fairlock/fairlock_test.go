@@ -22,7 +22,7 @@ func TestFIFOAcrossClients(t *testing.T) {
 		for i := range locks {
 			c, err := rueidisclient.New(s.Option())
 			require.NoError(t, err)
-			t.Cleanup(c.Close)
+			t.Cleanup(func() { _ = c.Close() })
 			require.NoError(t, c.Check(t.Context()))
 			locks[i], err = fairlock.New(c, "a")
 			require.NoError(t, err)

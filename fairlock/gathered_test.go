@@ -26,7 +26,7 @@ func TestDifferentLocksShareScripts(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 		c, err := rueidisclient.New(s.Option())
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		const goroutines, pairs = 64, 50
 		var wg sync.WaitGroup
 		before := s.Scripts(t)
@@ -71,7 +71,7 @@ func TestSharedScriptsWhileConnectionsBreak(t *testing.T) {
 		for n := range clients {
 			c, err := rueidisclient.New(s.Option(), latchkey.WithLease(10*time.Second))
 			require.NoError(t, err)
-			t.Cleanup(c.Close)
+			t.Cleanup(func() { _ = c.Close() })
 			for g := range goroutines {
 				random := rand.New(rand.NewPCG(uint64(n), uint64(g)))
 				wg.Go(func() {
@@ -121,7 +121,7 @@ func TestSharedScriptsWhileConnectionsBreak(t *testing.T) {
 		require.Positive(t, given.Load())
 		c, err := rueidisclient.New(s.Option())
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		for name := range names {
 			l, err := fairlock.New(c, fmt.Sprint("some ", name))
 			require.NoError(t, err)

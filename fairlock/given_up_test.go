@@ -37,7 +37,7 @@ func TestTryLockAfterAWaitWasGivenUp(t *testing.T) {
 				for i := range locks {
 					c, err := rueidisclient.New(s.Option())
 					require.NoError(t, err)
-					t.Cleanup(c.Close)
+					t.Cleanup(func() { _ = c.Close() })
 					require.NoError(t, c.Check(t.Context()))
 					locks[i], err = lockOf(c)
 					require.NoError(t, err)

@@ -20,7 +20,7 @@ func (top *topology) open(t testing.TB, opts ...latchkey.Option) *latchkey.Clien
 	t.Helper()
 	c, err := rueidisclient.New(top.option(), opts...)
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { _ = c.Close() })
 	require.NoError(t, c.Check(t.Context()))
 	return c
 }

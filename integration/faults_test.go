@@ -43,7 +43,7 @@ func (n *wire) open(opts ...latchkey.Option) *latchkey.Client {
 	}
 	c, err := rueidisclient.New(o, opts...)
 	require.NoError(n.t, err)
-	n.t.Cleanup(c.Close)
+	n.t.Cleanup(func() { _ = c.Close() })
 	require.NoError(n.t, c.Check(n.t.Context()))
 	return c
 }

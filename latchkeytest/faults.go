@@ -57,7 +57,7 @@ func (s *Server) Kill(c *latchkey.Client) {
 	s.mu.Unlock()
 	s.orders.forget(p)
 	s.cut(func(l *link) bool { return l.of == p })
-	p.dying.Go(c.Close)
+	p.dying.Go(func() { _ = c.Close() })
 }
 
 // longestWait is for how long Pass waits on a real server.

@@ -269,7 +269,7 @@ func TestCluster(t *testing.T) {
 	connect := func(opts ...latchkey.Option) *latchkey.Client {
 		c, err := rueidisclient.New(cluster.Option(), opts...)
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
 	scripts := func() (n int64) {

@@ -261,7 +261,7 @@ func TestEveryAfterTheClockWasSetBack(t *testing.T) {
 		do("PEXPIRE", "a", "60000")
 		c, err := rueidisclient.New(s.Option(), latchkey.WithLease(lease))
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		began, ran := time.Now(), make(chan time.Time, 1)
 		a := runsJob(t, c, eightYears, func(_ context.Context, run *once.Run) error {
 			ran <- run.Tick()

@@ -463,7 +463,7 @@ func TestInvalid(t *testing.T) {
 	mute := func() *latchkey.Client {
 		c, err := rueidisclient.New(s.Option(), latchkey.WithoutPubSub())
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}()
 	replicated := open(t, s.Option(), latchkey.WithReplicas(1, time.Second))

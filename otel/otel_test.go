@@ -48,7 +48,7 @@ func watch(t *testing.T, s *redistest.Server, opts ...latchkeyotel.Option) *watc
 	require.NoError(t, err)
 	w.Client, err = rueidisclient.New(s.Option(), latchkey.WithObserver(hooks), latchkey.WithKeyPrefix("shop:"), latchkey.WithLease(time.Second))
 	require.NoError(t, err)
-	t.Cleanup(w.Close)
+	t.Cleanup(func() { _ = w.Close() })
 	return w
 }
 

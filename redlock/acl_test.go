@@ -35,7 +35,7 @@ func users(t testing.TB, servers []*redistest.Server, user string, more []string
 		o.Username, o.Password = user, "secret"
 		c, err := rueidisclient.New(o, append(opts, latchkey.WithKeyPrefix("shop:"))...)
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		all = append(all, c)
 	}
 	return all

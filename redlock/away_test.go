@@ -171,7 +171,7 @@ func proxied(t testing.TB, proxies []*redistest.Proxy, opts ...latchkey.Option) 
 	for _, p := range proxies {
 		c, err := rueidisclient.New(p.Option(), opts...)
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		require.NoError(t, c.Check(t.Context()))
 		all = append(all, c)
 	}

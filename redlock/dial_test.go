@@ -32,7 +32,7 @@ func TestDialHangs(t *testing.T) {
 		}
 		c, err := rueidisclient.New(o)
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		require.NoError(t, c.Check(t.Context()))
 		all = append(all, c)
 	}

@@ -85,6 +85,6 @@ func client(t testing.TB, s *redistest.Server, opts ...latchkey.Option) *latchke
 	t.Helper()
 	c, err := rueidisclient.New(s.Option(), append([]latchkey.Option{latchkey.WithLazyConnect()}, opts...)...)
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

@@ -25,7 +25,7 @@ func lazy(t testing.TB, servers []*redistest.Server, opts ...latchkey.Option) (a
 	for _, s := range servers {
 		c, err := rueidisclient.New(s.Option(), append([]latchkey.Option{latchkey.WithLazyConnect()}, opts...)...)
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		all = append(all, c)
 	}
 	return all

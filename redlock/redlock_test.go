@@ -28,7 +28,7 @@ func clients(t testing.TB, servers []*redistest.Server, opts ...latchkey.Option)
 	for _, s := range servers {
 		c, err := rueidisclient.New(s.Option(), opts...)
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		require.NoError(t, c.Check(t.Context()))
 		all = append(all, c)
 	}

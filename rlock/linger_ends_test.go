@@ -249,7 +249,7 @@ func deaf(t *testing.T, s *redistest.Server) (*latchkey.Client, *redistest.Proxy
 	t.Cleanup(subscriptions.Close)
 	c, err := rueidisclient.Wrap(s.Client(t), subscriptions)
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { _ = c.Close() })
 	require.NoError(t, c.Check(t.Context()))
 	return c, p
 }

@@ -199,7 +199,7 @@ func TestLingerInACluster(t *testing.T) {
 	dial := func() *latchkey.Client {
 		c, err := rueidisclient.New(cluster.Option())
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		require.NoError(t, c.Check(t.Context()))
 		return c
 	}

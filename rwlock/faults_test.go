@@ -607,12 +607,12 @@ func TestLastReaderLeavesWhileOthersJoin(t *testing.T) {
 // it learn nothing bad. Shutdown waits as long as it may, and then does the same.
 func TestClosedUnderReaders(t *testing.T) {
 	redistest.Together(t)
-	for name, end := range map[string]func(*latchkey.Client){
+	for name, end := range map[string]func(*latchkey.Client) error{
 		"close": (*latchkey.Client).Close,
-		"shutdown": func(c *latchkey.Client) {
+		"shutdown": func(c *latchkey.Client) error {
 			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 			defer cancel()
-			_ = c.Shutdown(ctx) // its error says that somebody reads
+			return c.Shutdown(ctx)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -624,7 +624,7 @@ func TestClosedUnderReaders(t *testing.T) {
 				require.NoError(t, err)
 				next := later(t, other.Write())
 				state(t, other, 1, 1)
-				end(c)
+				require.ErrorContains(t, end(c), `latchkey: locks are still held: "a": `)
 				require.ErrorIs(t, one.Err(), latchkey.ErrClosed)
 				_, err = l.Read().TryLock(t.Context())
 				require.ErrorIs(t, err, latchkey.ErrClosed)

@@ -33,7 +33,7 @@ func TestDeadWriterAheadOfReaders(t *testing.T) {
 		p := redistest.NewProxy(t, s)
 		dead, err := rueidisclient.New(p.Option())
 		require.NoError(t, err)
-		t.Cleanup(dead.Close)
+		t.Cleanup(func() { _ = dead.Close() })
 		held := take(t, reads.Read())
 		ctx, cancel := context.WithCancel(t.Context())
 		over := make(chan error, 1)
@@ -66,7 +66,7 @@ func TestDowngradeWithoutAnswer(t *testing.T) {
 	p := redistest.NewProxy(t, s)
 	c, err := rueidisclient.New(p.Option())
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { _ = c.Close() })
 	mine, other := newLock(t, c), newLock(t, open(t, s))
 	warm := take(t, mine.Write()) // so that the server knows the script
 	require.NoError(t, warm.Downgrade(t.Context()))

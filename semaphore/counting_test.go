@@ -119,7 +119,7 @@ func TestCountingWithoutABudget(t *testing.T) {
 	s := redistest.New(t)
 	c, err := rueidisclient.New(s.Option())
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { _ = c.Close() })
 	sem, err := semaphore.NewCounting(c, "budget", semaphore.WithCapacity(1), semaphore.WithoutLocalHandOff())
 	require.NoError(t, err)
 	require.NoError(t, sem.Acquire(t.Context(), 1))

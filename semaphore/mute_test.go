@@ -24,7 +24,7 @@ func newMuteClient(t *testing.T, rule ...string) (c *latchkey.Client, queued fun
 	option.Username, option.Password = "mute", "secret"
 	c, err := rueidisclient.New(option)
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { _ = c.Close() })
 	return c, func(name string) {
 		t.Helper()
 		if slices.Contains(rule, "resetchannels") {

@@ -32,7 +32,7 @@ func subscribed(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Opti
 	t.Helper()
 	c, err := rueidisclient.New(option, opts...)
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 

@@ -77,7 +77,7 @@ func TestSubscribesToNothing(t *testing.T) {
 		t.Cleanup(client.Close)
 		c, err := rueidisclient.Wrap(client, client, latchkey.WithoutPubSub())
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		require.Equal(t, 1, used(t, c, plain, "mute"))
 	})
 	t.Run("cluster", func(t *testing.T) {

@@ -24,7 +24,7 @@ func TestOptions(t *testing.T) {
 	redistest.Together(t)
 	c, err := latchkey.Open(redistest.NewEmbedded(t).URL(), latchkey.WithoutPubSub())
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { _ = c.Close() })
 	for name, opts := range map[string][]spinlock.Option{
 		"first":    {spinlock.WithBackoff(0, time.Second)},
 		"shrinks":  {spinlock.WithBackoff(time.Second, time.Millisecond)},
@@ -54,7 +54,7 @@ func TestOthersRefuseWithoutPubSub(t *testing.T) {
 	redistest.Together(t)
 	c, err := latchkey.Open(redistest.NewEmbedded(t).URL(), latchkey.WithoutPubSub())
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { _ = c.Close() })
 	require.NoError(t, c.Check(t.Context()))
 	for name, build := range map[string]func() error{
 		"rlock":     func() error { _, err := rlock.New(c, "a"); return err },
@@ -78,7 +78,7 @@ func TestPolls(t *testing.T) {
 		open := func(opts ...latchkey.Option) *latchkey.Client {
 			c, err := rueidisclient.New(s.Option(), opts...)
 			require.NoError(t, err)
-			t.Cleanup(c.Close)
+			t.Cleanup(func() { _ = c.Close() })
 			return c
 		}
 		first, err := spinlock.New(open(), "a")
@@ -119,7 +119,7 @@ func TestRespectsTheQueue(t *testing.T) {
 	s := redistest.New(t)
 	c, err := rueidisclient.New(s.Option())
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { _ = c.Close() })
 	spin, err := spinlock.New(c, "a")
 	require.NoError(t, err)
 	fair, err := fairlock.New(c, "a")
@@ -178,12 +178,12 @@ func TestDoOfWhatWasForced(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		c, err := rueidisclient.New(s.Option(), latchkey.WithoutPubSub())
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		l, err := spinlock.New(c, "a")
 		require.NoError(t, err)
 		other, err := rueidisclient.New(s.Option())
 		require.NoError(t, err)
-		t.Cleanup(other.Close)
+		t.Cleanup(func() { _ = other.Close() })
 		force, err := rlock.New(other, "a")
 		require.NoError(t, err)
 		err = l.Do(t.Context(), func(_ context.Context, h *latchkey.Hold) error {

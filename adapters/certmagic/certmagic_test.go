@@ -36,7 +36,7 @@ func process(t *testing.T, s *redistest.Server, opts ...latchkey.LockOption) (*l
 	t.Helper()
 	c, err := rueidisclient.New(s.Option())
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { _ = c.Close() })
 	l, err := latchkeycertmagic.New(c, opts...)
 	require.NoError(t, err)
 	return l, c

@@ -34,7 +34,7 @@ func process(t *testing.T, s *redistest.Server, opts ...latchkey.LockOption) *la
 	t.Helper()
 	c, err := rueidisclient.New(s.Option(), latchkey.WithReleaseTimeout(100*time.Millisecond))
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { _ = c.Close() })
 	l, err := latchkeytusd.New(c, opts...)
 	require.NoError(t, err)
 	return l

@@ -40,7 +40,7 @@ func TestDeadlocks(t *testing.T) {
 		var err error
 		clients[i], err = rueidisclient.New(s.Option(), latchkey.WithLabel(fmt.Sprint("service ", i)))
 		require.NoError(t, err)
-		t.Cleanup(clients[i].Close)
+		t.Cleanup(func() { _ = clients[i].Close() })
 		holds[i], err = lock(i, i).Lock(latchkey.WithNote(t.Context(), "order 42"))
 		require.NoError(t, err)
 	}

@@ -127,7 +127,7 @@ func lockAt(t *testing.T, url, name string) *latchkey.Lock {
 	t.Helper()
 	c, err := latchkey.Open(url)
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { _ = c.Close() })
 	l, err := rlock.New(c, name)
 	require.NoError(t, err)
 	return l

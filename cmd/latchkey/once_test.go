@@ -103,7 +103,7 @@ func TestOnceEveryOfASilentServer(t *testing.T) {
 	first := begin(t, s.URL(), "once", "report", "--every", "10s", "--", "sleep", "60")
 	c, err := rueidisclient.New(s.Option())
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { _ = c.Close() })
 	l, err := rlock.New(c, "report")
 	require.NoError(t, err)
 	waiting := func(n int) {

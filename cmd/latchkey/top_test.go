@@ -34,7 +34,7 @@ func busy(t *testing.T) *redistest.Server {
 	open := func(label string) *latchkey.Client {
 		c, err := rueidisclient.New(s.Option(), latchkey.WithLabel(label))
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
 	lock := func(c *latchkey.Client, name string) *latchkey.Lock {

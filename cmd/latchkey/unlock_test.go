@@ -24,7 +24,7 @@ func TestUnlockOfAWriter(t *testing.T) {
 	half := func(read bool) *latchkey.Lock {
 		c, err := rueidisclient.New(s.Option())
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		l, err := rwlock.New(c, "job")
 		require.NoError(t, err)
 		if read {
@@ -61,7 +61,7 @@ func TestUnlockTakesFromTheOneShown(t *testing.T) {
 	take := func() *latchkey.Hold {
 		c, err := rueidisclient.New(s.Option())
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		l, err := rlock.New(c, "job")
 		require.NoError(t, err)
 		h, err := l.Lock(t.Context())

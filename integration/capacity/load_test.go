@@ -126,7 +126,7 @@ func open(t *testing.T, option rueidis.ClientOption, n int, opts ...latchkey.Opt
 	for i := range clients {
 		c, err := rueidisclient.New(option, opts...)
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		clients[i] = c
 	}
 	for _, c := range clients {

@@ -73,7 +73,7 @@ func openOn(t testing.TB, addrs ...string) *latchkey.Client {
 	t.Helper()
 	c, err := rueidisclient.New(rueidis.ClientOption{InitAddress: addrs}, latchkey.WithRedisson())
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 

@@ -23,6 +23,16 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	return c.shutDown(ctx, ctx)
 }
 
+// closeNow ends the wait of a Close before it begins.
+var closeNow = func() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(fail.ErrClosed)
+	return ctx
+}()
+
+// Close is documented by the root package.
+func (c *Client) Close() error { return c.shutDown(context.Background(), closeNow) }
+
 // shutDown ends the client. It waits until the waiters have left the queues: until leaving ends, or for the release
 // timeout. It waits until the holds have ended: until patient ends. The first call does this. Each later call waits
 // for the first call, and cuts the first call's wait for the holds short when its own patient ends.
@@ -132,7 +142,10 @@ var errCutShort = errors.New("another call of Shutdown or Close ended the wait")
 // stillHeld returns the error of a Shutdown that ended before everything was unlocked. The error names what is held.
 func (c *Client) stillHeld(ctx context.Context) error {
 	why := errCutShort
-	if ctx.Err() != nil {
+	switch {
+	case ctx == closeNow:
+		why = fail.ErrClosed
+	case ctx.Err() != nil:
 		why = fail.ContextError(ctx)
 	}
 	names := c.heldNames()

@@ -87,7 +87,7 @@ func (s Servers) openAs(t testing.TB, name string, opts ...latchkey.Option) *lat
 	patient := latchkey.WithReplicas(s.Replicas, 3*time.Second) // no replica is silent, and a busy machine takes its time
 	c, err := rueidisclient.New(o, slices.Concat(s.Options, []latchkey.Option{patient}, opts)...)
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { _ = c.Close() })
 	require.NoError(t, c.Check(t.Context()))
 	return c
 }

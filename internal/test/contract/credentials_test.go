@@ -199,7 +199,7 @@ func TestCredentialsRotate(t *testing.T) {
 			for range 2 {
 				c, err := rueidisclient.New(k.option(test.refresh), latchkey.WithLease(lease))
 				require.NoError(t, err)
-				t.Cleanup(c.Close)
+				t.Cleanup(func() { _ = c.Close() })
 				clients = append(clients, c)
 			}
 			all := parties(t, clients[0], clients[1])

@@ -139,7 +139,7 @@ func TestNoTwoAreHeldAtTheEndOfALease(t *testing.T) {
 					for to, opt := range map[*[]*latchkey.Client]latchkey.Option{&mine: hooks, &theirs: latchkey.WithObserver(latchkey.Observer{})} {
 						c, err := rueidisclient.New(s.Option(), opt)
 						require.NoError(t, err)
-						t.Cleanup(c.Close)
+						t.Cleanup(func() { _ = c.Close() })
 						require.NoError(t, c.Check(t.Context()))
 						*to = append(*to, c)
 					}

@@ -242,7 +242,7 @@ func TestQueueOfAMovingSlotIsMadeOnce(t *testing.T) {
 	for range 3 {
 		c, err := rueidisclient.New(cluster.Option())
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		l, err := fairlock.New(c, "one")
 		require.NoError(t, err)
 		locks = append(locks, l)
@@ -281,7 +281,7 @@ func TestStuckHolderIsLostAlone(t *testing.T) {
 	cluster := redistest.NewCluster(t)
 	c, err := rueidisclient.New(cluster.Option())
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { _ = c.Close() })
 	var held []*semaphore.Permits
 	for _, name := range []string{"whole:{x}", "stuck:{x}"} {
 		s, err := semaphore.New(c, name, semaphore.WithCapacity(1), semaphore.WithLease(brief))

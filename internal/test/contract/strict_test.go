@@ -81,7 +81,7 @@ func TestNobodyKnowsWhoListens(t *testing.T) {
 	open := func() *latchkey.Client {
 		c, err := rueidisclient.New(serverless(cluster.Option)())
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		require.NoError(t, c.Check(t.Context()))
 		return c
 	}
@@ -122,7 +122,7 @@ func TestStrictToEveryClient(t *testing.T) {
 			t.Cleanup(plain.Close)
 			c, err := rueidisclient.Wrap(plain, plain, options...)
 			require.NoError(t, err)
-			t.Cleanup(c.Close)
+			t.Cleanup(func() { _ = c.Close() })
 			require.NoError(t, c.Check(t.Context()))
 			lock, err := fairlock.New(c, "a")
 			require.NoError(t, err)

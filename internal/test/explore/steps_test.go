@@ -248,7 +248,7 @@ func (r *run) flow() {
 func (r *run) closeAll() {
 	var all sync.WaitGroup
 	for _, p := range r.clients {
-		all.Go(p.client.Close) // also of one that is being closed
+		all.Go(func() { _ = p.client.Close() }) // also of one that is being closed
 	}
 	all.Wait()
 }

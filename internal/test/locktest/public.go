@@ -19,7 +19,7 @@ func Client(t testing.TB, option rueidis.ClientOption, opts ...latchkey.Option) 
 	t.Helper()
 	c, err := rueidisclient.New(option, opts...)
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { _ = c.Close() })
 	require.NoError(t, c.Check(t.Context()))
 	return c
 }
@@ -48,7 +48,7 @@ func Clients(t testing.TB, s *redistest.Server, n int, opts ...latchkey.Option) 
 	for range n {
 		c, err := rueidisclient.New(s.Option(), opts...)
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		clients = append(clients, c)
 	}
 	return clients

@@ -221,7 +221,7 @@ func everyScenario(t *testing.T, seed uint64, n int64, option func() rueidis.Cli
 	m.open = func() *latchkey.Client {
 		c, err := rueidisclient.New(option(), latchkey.WithLease(jobLease))
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		require.NoError(t, c.Check(t.Context()))
 		return c
 	}

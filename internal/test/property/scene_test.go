@@ -99,7 +99,7 @@ func (s *scene) open() {
 		}
 		c, err := rueidisclient.New(s.links[n].through(s.server.Option()), options...)
 		require.NoError(s.t, err)
-		s.t.Cleanup(c.Close)
+		s.t.Cleanup(func() { _ = c.Close() })
 		s.clients[n] = c
 		require.NoError(s.t, c.Check(s.t.Context()))
 		s.ids[n] = identity(s.t, c, fmt.Sprint("client", n))

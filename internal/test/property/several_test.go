@@ -89,7 +89,7 @@ func newSeveral(t *testing.T, s *redistest.Server, seed uint64) *several {
 	for n := range v.clients {
 		c, err := rueidisclient.New(s.Option(), latchkey.WithLease(lease), latchkey.WithCommandTimeout(long))
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		v.clients[n] = c
 	}
 	for i, kind := range []string{"rlock", "fairlock", "spinlock", "lingering", "write", "write", "write", "rlock", "write", "fairlock"} {

@@ -195,7 +195,7 @@ func TestRandomOperationsOfShare(t *testing.T) {
 			open: func() *latchkey.Client {
 				c, err := rueidisclient.New(option(), latchkey.WithLease(shareLease))
 				require.NoError(t, err)
-				t.Cleanup(c.Close)
+				t.Cleanup(func() { _ = c.Close() })
 				require.NoError(t, c.Check(t.Context()))
 				return c
 			},

@@ -22,7 +22,7 @@ func TestScriptsAreKnownByName(t *testing.T) {
 	p := redistest.NewProxy(t, s)
 	c, err := rueidisclient.New(p.Option())
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { _ = c.Close() })
 	require.NoError(t, c.Check(t.Context()))
 	l, err := rwlock.New(c, "a")
 	require.NoError(t, err)

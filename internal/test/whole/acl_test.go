@@ -122,7 +122,7 @@ func besideRedisson(t *testing.T, option rueidis.ClientOption, opts ...latchkey.
 	for range 2 {
 		c, err := rueidisclient.New(option, append([]latchkey.Option{latchkey.WithRedisson()}, opts...)...)
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		l, err := rlock.New(c, "lock")
 		require.NoError(t, err)
 		locks = append(locks, l)
@@ -171,7 +171,7 @@ func (a *tenants) useEverything(t *testing.T, name, braces string) {
 	for i := range clients {
 		c, err := rueidisclient.New(option, latchkey.WithKeyPrefix(name+":"))
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		require.NoError(t, c.Check(ctx))

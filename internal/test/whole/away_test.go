@@ -123,7 +123,7 @@ func TestServerDiesUnderWaiters(t *testing.T) {
 				for i := range clients {
 					c, err := rueidisclient.New(s.Option(), latchkey.WithReleaseTimeout(time.Millisecond))
 					require.NoError(t, err)
-					t.Cleanup(c.Close)
+					t.Cleanup(func() { _ = c.Close() })
 					require.NoError(t, c.Check(t.Context()))
 					clients[i] = c
 				}

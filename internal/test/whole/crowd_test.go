@@ -71,7 +71,7 @@ func gather(t testing.TB, s *redistest.Server, kind string, n int, inbox bool) (
 	begin := func() acquirer {
 		client, err := rueidisclient.New(s.Option())
 		require.NoError(t, err)
-		t.Cleanup(client.Close)
+		t.Cleanup(func() { _ = client.Close() })
 		return crowds[kind](t, client)
 	}
 	release, err := begin()(context.Background())

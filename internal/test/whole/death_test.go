@@ -135,7 +135,7 @@ func TestNextAfterADeath(t *testing.T) {
 				open := func(way interface{ Option() rueidis.ClientOption }) *latchkey.Client {
 					client, err := rueidisclient.New(way.Option(), latchkey.WithLease(lease))
 					require.NoError(t, err)
-					t.Cleanup(client.Close)
+					t.Cleanup(func() { _ = client.Close() })
 					return client
 				}
 				dies, lives := open(p), open(s)

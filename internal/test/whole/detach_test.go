@@ -461,7 +461,7 @@ func TestAttachedTooLate(t *testing.T) {
 				p, plain := redistest.NewProxy(t, s), s.Client(t)
 				c, err := rueidisclient.New(p.Option(), latchkey.WithLease(lease))
 				require.NoError(t, err)
-				t.Cleanup(c.Close)
+				t.Cleanup(func() { _ = c.Close() })
 				to, err := create(c)
 				require.NoError(t, err)
 				detach := func() string {

@@ -67,7 +67,7 @@ func TestLostHost(t *testing.T) {
 				process := func(option rueidis.ClientOption) taking {
 					c, err := rueidisclient.New(option)
 					require.NoError(t, err)
-					t.Cleanup(c.Close)
+					t.Cleanup(func() { _ = c.Close() })
 					takes, err := take(c)
 					require.NoError(t, err)
 					return takes

@@ -90,7 +90,7 @@ func TestNameThatMoves(t *testing.T) {
 			open := func() *latchkey.Client {
 				c, err := rueidisclient.New(name.option(), append(test.opts, latchkey.WithLogger(slog.New(slog.NewTextHandler(log, nil))))...)
 				require.NoError(t, err)
-				t.Cleanup(c.Close)
+				t.Cleanup(func() { _ = c.Close() })
 				return c
 			}
 			c, other := open(), open()
@@ -150,7 +150,7 @@ func TestNameThatMovesForMany(t *testing.T) {
 	for i := range locks {
 		c, err := rueidisclient.New(name.option(), latchkey.WithLogger(nil))
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		locks[i], err = rlock.New(c, fmt.Sprint("lock ", i))
 		require.NoError(t, err)
 		require.NoError(t, locks[i].Do(t.Context(), func(context.Context, *latchkey.Hold) error { return nil }))
@@ -171,7 +171,7 @@ func TestNameThatMovesOfSeveral(t *testing.T) {
 	name, away := newMoving(t), redistest.NewProcess(t)
 	moves, err := rueidisclient.New(name.option(), latchkey.WithLogger(nil))
 	require.NoError(t, err)
-	t.Cleanup(moves.Close)
+	t.Cleanup(func() { _ = moves.Close() })
 	lock, err := redlock.New([]*latchkey.Client{locktest.ClientOf(t, redistest.NewProcess(t)), locktest.ClientOf(t, away), moves}, "a")
 	require.NoError(t, err)
 	hold, err := lock.Lock(t.Context())
@@ -189,7 +189,7 @@ func TestReplicaThatStays(t *testing.T) {
 	name := newMoving(t)
 	c, err := rueidisclient.New(name.option(), latchkey.WithLogger(nil))
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { _ = c.Close() })
 	name.move(t)
 	name.leads.Store(&name.old.Addr)
 	lock, err := rlock.New(c, "a")
@@ -205,7 +205,7 @@ func TestReplicaThatStays(t *testing.T) {
 	foreign := name.old.Client(t)
 	wrapped, err := rueidisclient.Wrap(foreign, foreign, latchkey.WithLogger(nil))
 	require.NoError(t, err)
-	t.Cleanup(wrapped.Close)
+	t.Cleanup(func() { _ = wrapped.Close() })
 	lock, err = rlock.New(wrapped, "a")
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {

@@ -30,7 +30,7 @@ func TestKnownOutage(t *testing.T) {
 		var failed []latchkey.Event
 		c, err := rueidisclient.New(s.Option(), latchkey.WithObserver(latchkey.Observer{Failed: func(e latchkey.Event) { failed = append(failed, e) }}))
 		require.NoError(t, err)
-		t.Cleanup(c.Close)
+		t.Cleanup(func() { _ = c.Close() })
 		lock := func(l *latchkey.Lock, err error) func(context.Context) error {
 			require.NoError(t, err)
 			return func(ctx context.Context) error {

@@ -25,7 +25,7 @@ func openBeside(t *testing.T, s *redistest.Server) *latchkey.Client {
 	t.Helper()
 	c, err := rueidisclient.New(s.Option(), latchkey.WithRedisson())
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
+	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
