@@ -2,7 +2,9 @@ package latchkey_test
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rueidisclient"
+	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 func TestMust(t *testing.T) {
@@ -42,6 +45,39 @@ func TestCloseSaysWhatIsHeld(t *testing.T) {
 	require.ErrorIs(t, err, latchkey.ErrClosed)
 	require.NotErrorIs(t, err, context.Canceled)
 	require.NoError(t, held.Close())
+}
+
+// What is held, and locks, print as what they are, in logs too: no pointers, and nothing that reaches a terminal
+// unescaped.
+func TestHoldsPrint(t *testing.T) {
+	c := locktest.ClientOf(t, redistest.NewEmbedded(t))
+	l := latchkey.Must(rlock.New(c, "a\x1b"))
+	h, err := l.Lock(t.Context())
+	require.NoError(t, err)
+	permits, err := latchkey.Must(semaphore.New(c, "b", semaphore.WithCapacity(3))).Acquire(t.Context(), 2)
+	require.NoError(t, err)
+	logged := func(v any) string {
+		var b strings.Builder
+		log := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+		log.Info("", "held", v)
+		return b.String()
+	}
+	require.Equal(t, `lock "a\x1b"`, fmt.Sprint(l))
+	require.Equal(t, fmt.Sprintf(`hold of "a\x1b" with token %d`, h.Token()), fmt.Sprint(h))
+	require.Equal(t, fmt.Sprintf(`held.name="a\x1b" held.token=%d`+"\n", h.Token()), logged(h))
+	require.Equal(t, fmt.Sprintf(`2 permits of "b" with token %d`, permits.Token()), fmt.Sprint(permits))
+	require.Equal(t, fmt.Sprintf("held.name=b held.count=2 held.token=%d\n", permits.Token()), logged(permits))
+	require.NoError(t, h.Unlock(t.Context()))
+	require.NoError(t, permits.Release(t.Context()))
+	require.Equal(t, fmt.Sprintf(`hold of "a\x1b" with token %d, ended: latchkey: "a\x1b": released`, h.Token()), fmt.Sprint(h))
+	require.Contains(t, logged(permits), "held.ended=")
+	require.Equal(t, `hold of "" with token 0, ended: latchkey: not held`, fmt.Sprint((*latchkey.Hold)(nil)))
+	require.Contains(t, logged((*semaphore.Permits)(nil)), "not held")
 }
 
 func TestOpenFails(t *testing.T) {

@@ -15,12 +15,17 @@ const module = "github.com/latchkey-go/latchkey"
 
 // unused is what programs do not use, and why. A name of the API that is neither here nor used is forgotten.
 var unused = map[string]string{
-	"fence.Reply.List":        "the script of programs returns a number",
-	"fence.Reply.Text":        "likewise",
-	"fence.ScriptError.Error": "text for people",
-	"leader.WithExit":         "it ends the process: package leader's own tests have it",
-	"countdown.Status.String": "text for people",
-	"once.RunEnd.String":      "text for people",
+	"fence.Reply.List":           "the script of programs returns a number",
+	"fence.Reply.Text":           "likewise",
+	"fence.ScriptError.Error":    "text for people",
+	"leader.WithExit":            "it ends the process: package leader's own tests have it",
+	"countdown.Status.String":    "text for people",
+	"latchkey.Hold.LogValue":     "text for people",
+	"latchkey.Hold.String":       "text for people",
+	"latchkey.Lock.String":       "text for people",
+	"semaphore.Permits.LogValue": "text for people",
+	"semaphore.Permits.String":   "text for people",
+	"once.RunEnd.String":         "text for people",
 }
 
 // Programs use each function, method and option of the public packages.

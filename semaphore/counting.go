@@ -2,11 +2,13 @@ package semaphore
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/hold"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/internal/terms"
@@ -79,6 +81,43 @@ func (s *Counting) TryAcquireFor(ctx context.Context, n int, wait time.Duration)
 	}
 	defer cancel()
 	return s.acquire(grant.Attempt{Parent: ctx, Waits: limited, Permits: n})
+}
+
+// Do acquires n permits, calls f with ctx, and releases them, also when f panics. Nothing ends the context of f when
+// permits are lost, because no process owns them.
+//
+// An error that matches [latchkey.ErrNotRun] says that f never ran, and has the error of Acquire as its reason. Any
+// other error is f's, joined with that of the release if Redis refused it. Do waits for the release for 100 ms at most.
+// Then the release goes on in the background. If it fails there, that is logged.
+func (s *Counting) Do(ctx context.Context, n int, f func(context.Context) error) error {
+	return s.guard(ctx, n, s.Acquire(ctx, n), f)
+}
+
+// TryDo is [Counting.Do] with [Counting.TryAcquire].
+func (s *Counting) TryDo(ctx context.Context, n int, f func(context.Context) error) error {
+	return s.guard(ctx, n, s.TryAcquire(ctx, n), f)
+}
+
+// TryDoFor is [Counting.Do] with [Counting.TryAcquireFor]: wait bounds the wait, and neither f nor its context.
+func (s *Counting) TryDoFor(ctx context.Context, n int, wait time.Duration, f func(context.Context) error) error {
+	return s.guard(ctx, n, s.TryAcquireFor(ctx, n, wait), f)
+}
+
+// guard runs f with n permits that were acquired, unless err says that they were not.
+func (s *Counting) guard(ctx context.Context, n int, err error, f func(context.Context) error) (result error) {
+	if err != nil {
+		return hold.NotRun(err)
+	}
+	defer func() {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), hold.Handover)
+		defer cancel()
+		err := s.Release(limited, n)
+		if errors.Is(err, fail.ErrUnknownOutcome) {
+			err = nil // the release goes on: a caller that took this for an error of f would do the work again
+		}
+		result = fail.Join(hold.Ran(result), err)
+	}()
+	return f(ctx)
 }
 
 // Release adds n permits, from 1 to [MaxCapacity], and grants them to those who wait. It is sent even when

@@ -9,9 +9,9 @@ import (
 
 func TestMethods(t *testing.T) {
 	redistest.Together(t)
-	redistest.Methods(t, &semaphore.Semaphore{}, "Acquire", "AddPermits", "Attach", "Available", "Capacity", "Delete", "Do", "TryDoFor", "Drain", "InUse",
+	redistest.Methods(t, &semaphore.Semaphore{}, "Acquire", "AddPermits", "Attach", "Available", "Capacity", "Delete", "Do", "TryDo", "TryDoFor", "Drain", "InUse",
 		"Inspect", "Name", "SetPermits", "TryAcquire", "TryAcquireFor", "TrySetPermits")
-	redistest.Methods(t, &semaphore.Counting{}, "Acquire", "AddPermits", "Available", "Delete", "Drain", "Name", "Release",
-		"TryAcquire", "TryAcquireFor", "TrySetPermits", "Waiting")
-	redistest.Methods(t, &semaphore.Permits{}, "Context", "Count", "Detach", "DetachFor", "Err", "Held", "Name", "Release", "ReleaseN", "Sequence", "Remaining", "Token")
+	redistest.Methods(t, &semaphore.Counting{}, "Acquire", "AddPermits", "Available", "Delete", "Do", "Drain", "Name", "Release",
+		"TryAcquire", "TryAcquireFor", "TryDo", "TryDoFor", "TrySetPermits", "Waiting")
+	redistest.Methods(t, &semaphore.Permits{}, "Context", "Count", "Detach", "DetachFor", "Err", "Held", "LogValue", "Name", "Release", "ReleaseN", "Sequence", "String", "Remaining", "Token")
 }

@@ -114,8 +114,8 @@ func (s *Semaphore) Name() string { return s.base.p.Name }
 // from ctx. So a deadline of ctx bounds what you do with them as well: use [Semaphore.TryAcquireFor] to bound the
 // wait alone.
 //
-// Acquire survives any outage of Redis that ends before ctx does. If Redis answered none of its commands by then, or the client's
-// subscription is down, the error joins the context's with ErrUnavailable. Other errors come at once:
+// Acquire survives any outage of Redis that ends before ctx does. If Redis answered none of its commands by then, or
+// the client's subscription is down, the error joins the context's with ErrUnavailable. Other errors come at once:
 // [ErrNotInitialized], [ErrCapacity], ErrInvalid, ErrWrongType, ErrTooManyWaiters, ErrClosed, and errors
 // of Redis that will not pass by themselves.
 //
@@ -164,6 +164,12 @@ func (s *Semaphore) TryAcquireFor(ctx context.Context, n int, wait time.Duration
 // runs out, which is logged.
 func (s *Semaphore) Do(ctx context.Context, n int, f func(context.Context, *Permits) error) error {
 	p, err := s.Acquire(ctx, n)
+	return hold.Guard(ctx, p.inside(), err, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Permits)(h)) })
+}
+
+// TryDo is [Semaphore.Do] with [Semaphore.TryAcquire].
+func (s *Semaphore) TryDo(ctx context.Context, n int, f func(context.Context, *Permits) error) error {
+	p, err := s.TryAcquire(ctx, n)
 	return hold.Guard(ctx, p.inside(), err, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Permits)(h)) })
 }
 

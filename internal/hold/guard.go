@@ -30,6 +30,14 @@ func (e ran) Is(target error) bool { return target != ErrNotRun && errors.Is(e.e
 
 func (e ran) As(target any) bool { return errors.As(e.error, target) }
 
+// Ran returns the error of a function that ran, as its Do returns it.
+func Ran(err error) error {
+	if errors.Is(err, ErrNotRun) {
+		return ran{err}
+	}
+	return err
+}
+
 // Handover is how long Do waits for the reply to its release. If Redis answers at all, it answers earlier: then the
 // caller's next step finds the lock free. If Redis does not answer, it must not hold up a caller whose work is done.
 const Handover = 100 * time.Millisecond
@@ -51,10 +59,7 @@ func Guard[H Guarded](ctx context.Context, hold H, err error, f func(context.Con
 		return notRun{err}
 	}
 	defer func() {
-		if errors.Is(result, ErrNotRun) {
-			result = ran{result}
-		}
-		result = fail.Join(result, finish(ctx, hold))
+		result = fail.Join(Ran(result), finish(ctx, hold))
 	}()
 	return f(hold.Context(), hold) //nolint:contextcheck // it is derived from the context of the acquire
 }

@@ -129,12 +129,14 @@ func (w *worker) releaseSome(rng *rand.Rand, c *client, o plan.Object, permits *
 	return next
 }
 
-// doPermits is for Do, in its three forms.
+// doPermits is for Do, in its four forms.
 func (w *worker) doPermits(
 	parent, ctx context.Context, rng *rand.Rand, c *client, o plan.Object, variant, n int, r *witness.Record, s stack, patient bool,
 ) {
 	ran, way := false, w.permitsIn(c, o, variant).Do
-	switch rng.IntN(3) {
+	switch rng.IntN(4) {
+	case 2:
+		way = w.permitsIn(c, o, variant).TryDo
 	case 0:
 		way = func(ctx context.Context, n int, f func(context.Context, *semaphore.Permits) error) error {
 			return w.permitsIn(c, o, variant).TryDoFor(ctx, n, time.Duration(1+rng.IntN(30))*time.Millisecond, f)
@@ -184,6 +186,10 @@ func (w *worker) useCounting(parent context.Context, rng *rand.Rand, c *client, 
 		r.Answered(w.resultOf(c, "Available", err, ofCounting(o)...), int64(free), 0)
 		return
 	}
+	if rng.IntN(8) == 0 {
+		w.doCounting(parent, rng, c, o, n)
+		return
+	}
 	mode := witness.PlainTake
 	if rng.IntN(12) == 0 {
 		mode = witness.PlainDrain
@@ -229,5 +235,43 @@ func (w *worker) useCounting(parent context.Context, rng *rand.Rand, c *client, 
 		err := w.unlock(rng, func(ctx context.Context) error { return sem.Release(ctx, some) })
 		r.Answered(w.resultOf(c, "Release of "+o.Key, err, ofCounting(o)...), 0, 0)
 		n -= some
+	}
+}
+
+// doCounting takes plain permits for a function. A time to wait would give permits back that no record has.
+func (w *worker) doCounting(parent context.Context, rng *rand.Rand, c *client, o plan.Object, n int) {
+	sem := w.countingOf(c, o)
+	limit := 200 * time.Millisecond
+	if w.Calm() && !o.Changes {
+		limit = w.Patience()
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(parent), limit)
+	defer cancel()
+	do := sem.Do
+	switch {
+	case rng.IntN(2) == 0:
+		do = sem.TryDo
+	case !o.Exact:
+		do = func(ctx context.Context, n int, f func(context.Context) error) error {
+			return sem.TryDoFor(ctx, n, time.Duration(1+rng.IntN(30))*time.Millisecond, f)
+		}
+	}
+	take := w.witness.Ask(witness.Command, o, witness.PlainTake, int64(n), c.number)
+	var put *witness.Record
+	err := do(ctx, n, func(context.Context) error {
+		take.Answered(witness.Done, 0, 0)
+		nap(parent, time.Duration(rng.IntN(1000))*time.Microsecond)
+		put = w.witness.Ask(witness.Command, o, witness.PlainPut, int64(n), c.number)
+		return nil
+	})
+	switch result := w.resultOf(c, "Do of "+o.Key, err, ofCounting(o)...); {
+	case errors.Is(err, latchkey.ErrNotRun) == (put != nil):
+		w.violation("do", "%s: its function ran is %v, and the error %v", o.Key, put != nil, err)
+	case put == nil:
+		take.Answered(result, 0, 0)
+	case err == nil: // the release may go on in the background
+		put.Answered(witness.Unknown, 0, 0)
+	default:
+		put.Answered(result, 0, 0)
 	}
 }

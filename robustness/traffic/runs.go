@@ -115,15 +115,25 @@ func (w *worker) useShare(rng *rand.Rand, c *client, o plan.Object) {
 	ctx, patient, cancel := w.waiting(context.Background(), rng, call)
 	defer cancel()
 	ran := false
-	b, err := once.Share(ctx, c.Client, c.name(o), func(ctx context.Context, run *once.Run) ([]byte, error) {
+	f := func(ctx context.Context, run *once.Run) (int64, error) {
 		ran = true
 		w.running(ctx, rng, c, o, run, 0)
-		token := strconv.AppendInt(nil, run.Token(), 10)
 		if rng.IntN(8) == 0 {
-			return nil, fmt.Errorf("%w", &once.Failure{Text: string(token)})
+			return 0, fmt.Errorf("%w", &once.Failure{Text: strconv.FormatInt(run.Token(), 10)})
 		}
-		return token, nil
-	})
+		return run.Token(), nil
+	}
+	share := func() (b []byte, err error) { // in the one way or the other, whose results are the same text
+		if rng.IntN(2) == 0 {
+			token, err := once.ShareJSON(ctx, c.Client, c.name(o), f)
+			return strconv.AppendInt(nil, token, 10), err
+		}
+		return once.Share(ctx, c.Client, c.name(o), func(ctx context.Context, run *once.Run) ([]byte, error) {
+			token, err := f(ctx, run)
+			return strconv.AppendInt(nil, token, 10), err
+		})
+	}
+	b, err := share()
 	var failure *once.Failure
 	if errors.As(err, &failure) {
 		if !strings.Contains(failure.Error(), failure.Text) {

@@ -113,3 +113,7 @@ func underPermitsGivenBack(ctx context.Context, uploads *semaphore.Semaphore) er
 	}
 	return charge(ctx, 0)
 }
+
+func ofPlainPermits(ctx context.Context, sessions *semaphore.Counting) error {
+	return sessions.Do(ctx, 1, func(context.Context) error { return charge(ctx, 0) })
+}

@@ -1,0 +1,39 @@
+package once
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/fail"
+)
+
+// ShareJSON is [Share] for a value that JSON can encode, as a token or a price list:
+//
+//	token, err := once.ShareJSON(ctx, c, "token:payments", func(ctx context.Context, _ *once.Run) (Token, error) {
+//		return fetch(ctx)
+//	})
+//
+// All callers get the value decoded anew, also the one whose f ran: what JSON drops, no caller has. The errors are
+// those of Share, and two more. If JSON cannot encode the value, f has failed with that error. If the result of another
+// caller is no T, the error matches ErrWrongType of package latchkey: all callers should share the same type. With an
+// error that has no value beside it, the value is zero.
+func ShareJSON[T any](ctx context.Context, c *latchkey.Client, name string, f func(context.Context, *Run) (T, error), opts ...Option) (T, error) {
+	var value T
+	b, err := Share(ctx, c, name, func(ctx context.Context, run *Run) ([]byte, error) {
+		v, err := f(ctx, run)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(v)
+	}, opts...)
+	if b == nil {
+		return value, err
+	}
+	if wrong := json.Unmarshal(b, &value); wrong != nil {
+		var none T
+		return none, fail.Wrap(name, fail.Join(err, fmt.Errorf("%w: the shared result is no %T: %w", fail.ErrWrongType, none, wrong)))
+	}
+	return value, err
+}
