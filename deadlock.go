@@ -9,7 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Blocked is a goroutine that holds a lock, and waits for another one, in a circle of such: a [Deadlock].
+// Blocked is one goroutine of a [Deadlock]: it holds a lock, and waits for another.
 type Blocked struct {
 	Who      Identity  // its client; without Since and Note
 	Since    time.Time // when the wait began, by that client's clock
@@ -18,11 +18,11 @@ type Blocked struct {
 	WaitsFor string    // the name of the lock that the next one holds
 }
 
-// Deadlock is a circle: each waits for what the next one holds, and the last one for what the first one
-// holds. One alone waits for a lock that it holds itself, through another client.
+// Deadlock is a circle of waits: each goroutine waits for the lock that the next one holds, and the last one for that
+// of the first. A Deadlock of one goroutine waits for a lock that it holds itself, through another client.
 type Deadlock []Blocked
 
-// String is the circle as a chain: who holds what and waits for what since when, on which host.
+// String is the circle as a chain: who holds what, and waits for what, since when, on which host.
 func (d Deadlock) String() string {
 	circle := make(deadlock.Circle, len(d))
 	for i, b := range d {
@@ -32,13 +32,12 @@ func (d Deadlock) String() string {
 	return circle.String(func(key string) string { return key })
 }
 
-// Deadlocks returns all circles of waits among the clients with this client's key prefix that can be seen:
-// see [WithDeadlockCheck], whose limits are those of Deadlocks as well, but for the one about different
-// clients: their holds and waits are seen together. It reads the records of all clients with SCAN. When it
-// finds a circle it reads them again after a second: what is returned was there both times.
+// Deadlocks returns all circles of waits among the clients with this client's key prefix. It reads the records of all
+// clients with SCAN. If it finds a circle, it reads them again after a second, and returns what was there both times.
+// It misses what [WithDeadlockCheck] misses, but sees the holds and waits of different clients together.
 //
-// It returns [ErrUnavailable] when Redis does not answer, [ErrClosed] after Close, and the error of a context
-// that has ended.
+// It returns [ErrUnavailable] if Redis does not answer, [ErrClosed] after Close, and the error of a context that has
+// ended.
 func (c *Client) Deadlocks(ctx context.Context) ([]Deadlock, error) {
 	inner := (*session.Handle)(c).Client()
 	circles, err := inner.Records.Deadlocks(ctx)

@@ -14,7 +14,8 @@ func (h *Hold) String() string {
 	return text
 }
 
-// LogValue is the hold in a log of package slog: a group of name and token. If the hold has ended, it also has the reason.
+// LogValue is the hold in a log of package slog: a group of name and token. If the hold has ended, it also has the
+// reason.
 func (h *Hold) LogValue() slog.Value {
 	attributes := []slog.Attr{slog.String("name", h.Name()), slog.Int64("token", h.Token())}
 	if err := h.Err(); err != nil {

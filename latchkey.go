@@ -1,9 +1,8 @@
-// Package latchkey has what the locks and synchronizers of this module share: Redisson's, for Go, on Redis or
-// Valkey. [Client] is the connection, [Lock] any lock, and [Hold] a lock that is held.
+// Package latchkey has what the locks and synchronizers of this module share: Redisson's, for Go, on Redis or Valkey.
+// [Client] is the connection, [Lock] any lock, and [Hold] a lock that is held.
 //
-// Waiters block without polling, but for those of package spinlock. A release grants the lock to the next
-// waiter in the same step. A hold is a context that ends the moment the lock is lost, and carries a fencing
-// token.
+// Waiters block without polling. A release grants the lock to the next waiter in the same step. A hold is a context
+// that ends the moment the lock is lost, and carries a fencing token.
 //
 //	c, err := latchkey.Open("redis://localhost:6379")
 //	...
@@ -12,45 +11,42 @@
 //		return charge(ctx, hold.Token())
 //	})
 //
-// The primitives are in packages of their own. In rlock each process queues through one delegate. In fairlock
-// all waiters of all processes queue first in, first out. In spinlock they poll, for users who may not
-// subscribe: see [WithoutPubSub]. Package rwlock has a lock with two halves, for readers and for writers.
-// Package multilock holds several locks at once, and redlock has one over several servers. The others are
-// semaphore, countdown (a latch) and barrier. Package once runs something once, or once a tick. Package
-// leader has one of many processes lead. Package fence writes to Redis what no late holder can overwrite.
+// Each primitive has a package: rlock (each process queues through one delegate), fairlock (all waiters queue first
+// in, first out), spinlock (waiters poll, for users without pub/sub), rwlock (readers and writers), multilock (several
+// locks at once), redlock (one lock over several servers), semaphore, countdown (a latch), barrier, once (something is
+// done once, or once a tick), leader (one of many processes leads) and fence (writes to Redis that no late holder can
+// overwrite). Package rueidisclient opens clients with a configuration of rueidis.
 //
 // # Guarantees
 //
-// At most one hold of a lock is trusted at a time, or only holds that read, as long as Redis keeps its data
-// and clocks run at about the same speed. A hold is trusted until the moment its last successful request was
-// sent, plus the lease. The lease in Redis is not shorter.
+// At most one hold of a lock is trusted at a time, or only holds that read, as long as Redis keeps its data and clocks
+// run at about the same speed. A hold is trusted for the lease, counted from when its last successful request was sent.
+// The lease in Redis is not shorter.
 //
-// Redis replicates asynchronously, so a failover can lose the lock. Then the holder's context ends as soon as
-// its client has reached the new primary. For that while only the fencing token separates the two holders.
-// See [WithReplicas] for grants that survive it.
+// Redis replicates asynchronously, so a failover can lose the lock. Then the holder's context ends as soon as its
+// client has reached the new primary. Until then only the fencing token separates the two holders. See [WithReplicas]
+// for grants that survive a failover.
 //
-// A fencing token is greater than every token that was given out for the lock before. Store it with what the
-// lock guards, and refuse writes with a smaller one (Martin Kleppmann, "How to do distributed locking").
+// A fencing token is greater than every token that was given out for the lock before. Store it with what the lock
+// guards, and refuse writes with a smaller token (Martin Kleppmann, "How to do distributed locking").
 //
-// A waiter is woken by its grant. Should the message or the connection be lost, it asks again: when the
-// subscription is back, when the holder's lease ends, and every two seconds at least; sooner where another
-// client's lease is shorter.
+// A waiter is woken by its grant. If the message or the connection is lost, the waiter asks again: when the
+// subscription is back, when the holder's lease ends, and at least every two seconds.
 //
-// When a context ends, or a process dies, nothing of it stays. Entries in a queue are removed or skipped, and
-// every key has a time to live.
+// When a context ends, or a process dies, nothing of it stays. Entries in a queue are removed or skipped, and every
+// key has a time to live.
 //
 // # Servers
 //
 // Redis 6.2 or later, Valkey, Sentinel, and Cluster from Redis 7.0.
 //
-// The keys of a lock named N (after the key prefix) are N, latchkey_queue:{N}, latchkey_pace:{N},
-// latchkey_called:{N} and redisson_lock_token:{N}, without the braces if N has some. Channels are
-// latchkey_inbox:*. A probe touches latchkey_probe:{N}, which never exists. A client tells who it is in
-// latchkey_client:{...}, while it holds or waits: see [Identity]. latchkey_forced:{N} has who took the lock
-// away last. docs/operations.md has an access rule for all primitives.
+// The keys of a lock named N (after the key prefix) are N, latchkey_queue:{N}, latchkey_pace:{N}, latchkey_called:{N},
+// latchkey_forced:{N} and redisson_lock_token:{N}, without the braces if N has some. A probe touches
+// latchkey_probe:{N}, which never exists. A client tells who it is in latchkey_client:{...}: see [Identity]. Channels
+// are latchkey_inbox:*. docs/operations.md has an access rule for all primitives.
 //
-// Nothing is guaranteed where keys may be evicted: use maxmemory-policy noeviction. Times are the server's,
-// so the clocks of a primary and its replicas must agree.
+// Nothing is guaranteed if keys may be evicted: use maxmemory-policy noeviction. Times are the server's, so the clocks
+// of a primary and its replicas must agree.
 package latchkey
 
 import (
@@ -61,23 +57,24 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Client is a connection to Redis with an identity: its id is part of every owner id that it writes. One
-// client serves any number of locks and goroutines. Its methods are safe for concurrent use. The zero value
-// is not usable: see [Open].
+// Client is a connection to Redis with an identity: its id is part of every owner id that it writes. One client serves
+// any number of locks and goroutines. The methods are safe for concurrent use. The zero value is not usable: see
+// [Open].
 //
-// It has one connection for commands and one for its inbox, and a third once it has used latches or barriers;
-// none but the first with [WithoutPubSub]. With Sentinel it has also one to a sentinel. A cluster client has
-// up to two to every node. With [WithReplicas] there are further ones, as many as acquire at the same time.
+// It has one connection for commands, one for its inbox, and a third once it has used latches or barriers; with
+// [WithoutPubSub] the first alone. With Sentinel it has one more, and in a cluster up to two to every node. With
+// [WithReplicas] it has further ones, as many as acquire at the same time.
 type Client handle
 
 // handle is what the packages of this module make of a client, and back.
 type handle = session.Handle
 
 // Open returns a client for a URL as redis://user:password@host:6379/0, rediss:// or unix://. docs/deploy.md has all
-// parameters. For what a URL cannot say, and for clients of rueidis that you have, see package rueidisclient. It dials, and fails with [ErrUnavailable] while Redis cannot be reached:
-// see [WithLazyConnect]. A malformed URL, and options out of range, are [ErrInvalid]; its text has nothing
-// of a user or a password, whose special characters must be escaped, as %2F for /. docs/operations.md says
-// what its other errors mean.
+// parameters. For what a URL cannot say, and for rueidis clients that you have, see package rueidisclient.
+//
+// Open dials, and returns [ErrUnavailable] while Redis cannot be reached: see [WithLazyConnect]. A malformed URL, and
+// options out of range, are [ErrInvalid]; the text has nothing of a user or a password. Escape their special
+// characters, as %2F for /. docs/operations.md says what other errors mean.
 func Open(url string, opts ...Option) (*Client, error) {
 	option, err := address.Parse(url)
 	if err != nil {
@@ -87,25 +84,22 @@ func Open(url string, opts ...Option) (*Client, error) {
 	return (*Client)(c.Handle()), err
 }
 
-// Check publishes to the client's own inbox, and returns once it has received the message: the whole way that
-// a grant takes. Use it as a health check. When ctx ends before, the error is the context's, joined with
-// [ErrUnavailable] if Check took more than 50 ms. Where scripts do not see the inbox, as behind a proxy that
-// sends subscriptions to another server, it is [ErrUnavailable] at once. For a user who may not subscribe, or
-// publish, it says so at once. After Close it is [ErrClosed]. A connection that ends in between, as one that
-// was idle for too long, is no failure: the check is sent again, once.
+// Check publishes to the client's own inbox, and returns once the message is there: the whole way of a grant. Use it
+// as a health check. If ctx ends first, the error is that of ctx, joined with [ErrUnavailable] if Check took more than
+// 50 ms. It is ErrUnavailable at once if scripts do not see the inbox, as behind a proxy that sends subscriptions to
+// another server. For a user who may not subscribe or publish, the error says so. After Close it is [ErrClosed]. If a
+// connection ends in between, the check is sent once more.
 func (c *Client) Check(ctx context.Context) error { return (*session.Handle)(c).Client().Check(ctx) }
 
-// Shutdown refuses new acquires with [ErrClosed], also those that would re-enter. It ends all waiters with
-// ErrClosed, and takes them out of the queues. Then it waits until everything that is held was unlocked, or
-// ctx ends.
+// Shutdown refuses new acquires with [ErrClosed], also re-entry. It ends all waiters with ErrClosed, and takes them
+// out of the queues. Then it waits until everything that is held was unlocked, or ctx ends.
 //
-// When ctx ends first, Shutdown ends the contexts of the holds that are left with ErrClosed, and returns an
-// error that names up to ten of them. It leaves their locks taken in Redis, because the code that they guard
-// may still run. It renews them no more. An Unlock that comes before the lease is over still releases; a
-// connection stays open for that.
+// If ctx ends first, Shutdown ends the contexts of the remaining holds with ErrClosed, and returns an error that names
+// up to ten of them. It leaves their locks taken in Redis, and renews them no more: the code that they guard may still
+// run. An Unlock within the lease still releases; a connection stays open for that.
 //
-// It takes less than a second longer than ctx, also when Redis is silent. A Shutdown whose context has ended
-// is [Client.Close]. Further calls wait for the first, and cut it short when their context ends.
+// It takes less than a second longer than ctx, also if Redis is silent. With a context that has ended, Shutdown does
+// not wait, as [Client.Close]. A further call waits for the first, and cuts it short when its own context ends.
 func (c *Client) Shutdown(ctx context.Context) error {
 	return (*session.Handle)(c).Client().Shutdown(ctx)
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lock"
 )
 
-// Lock is a lock of one name, or one half of a read-write lock. Packages rlock, fairlock, spinlock, redlock
-// and rwlock make it; code that works with any lock takes this type. Any number of goroutines share it and
-// exclude each other, unless it is for readers. Two locks of one name on one client are the same lock. Its
-// methods are safe for concurrent use. There is no usable zero value.
+// Lock is the lock of a name, or one half of a read-write lock. Packages rlock, fairlock, spinlock, redlock and rwlock
+// make it. Code that works with any lock takes this type. Goroutines that share a Lock exclude each other, unless it
+// is for readers. Two Locks of one name on one client are the same lock. The methods are safe for concurrent use. The
+// zero value is not usable.
 type Lock anyLock
 
 type anyLock = lock.Lock
@@ -21,60 +21,51 @@ func (l *Lock) inside() *lock.Lock { return (*lock.Lock)(l) }
 // Name returns the name that the lock was made with, without the client's key prefix.
 func (l *Lock) Name() string { return l.inside().Name() }
 
-// Lock waits until the lock is held, or ctx ends. The hold's context is derived from ctx. So a deadline of ctx
-// bounds what you do with the lock as well: use [Lock.TryLockFor] to bound the wait alone.
+// Lock waits until the lock is held, or ctx ends. The hold's context is derived from ctx. So a deadline of ctx bounds
+// what you do with the lock as well: use [Lock.TryLockFor] to bound the wait alone.
 //
-// Lock survives any outage of Redis that ends before ctx does.
-// If none of its commands was answered by then, or the client's subscription is down, the error joins the
-// context's with [ErrUnavailable]. Whoever waits in the queue sends nothing for up to two seconds: a server
-// that falls silent meanwhile, without an end of its connections, is not noticed sooner. Other errors come at
-// once: [ErrWrongType], [ErrTooManyWaiters], [ErrClosed], and those of Redis that do not pass
-// by themselves.
+// With a context derived from [Hold.Context] of this lock, Lock re-enters: it returns a further hold at once, without
+// a command. Each hold needs an Unlock, and the last Unlock releases. Goroutines that share such a context do not
+// exclude each other. Any Lock of the same client and name re-enters, on the terms of the first hold.
 //
-// With a context derived from [Hold.Context] of this lock, Lock re-enters. It returns a further hold at once,
-// without a command. Each hold needs an Unlock, and the last one releases. Goroutines that share such a
-// context all re-enter, and do not exclude each other. The context of a hold that has ended does not
-// re-enter. What counts is the client and the name: any lock of that name re-enters, on the terms of the hold
-// that is there.
+// Lock survives an outage of Redis that ends before ctx does. If Redis is away when ctx ends, the error also matches
+// [ErrUnavailable]. A queued waiter asks the server only every two seconds: it does not notice earlier that a server
+// hangs without closing its connections. Other errors come at once: [ErrWrongType], [ErrTooManyWaiters], [ErrClosed],
+// and errors of Redis that do not pass by themselves.
 func (l *Lock) Lock(ctx context.Context) (*Hold, error) {
 	h, err := l.inside().Lock(ctx)
 	return (*Hold)(h), err
 }
 
-// TryLock makes one attempt. It returns [ErrNotAcquired] when somebody else holds the lock or is next, and
-// [ErrUnavailable] when Redis does not answer within the client's command timeout; at once when it has been
-// away for as long already. The client goes on probing, and TryLock works again within half a second, as a
-// rule.
+// TryLock makes one attempt. It returns [ErrNotAcquired] if the lock is held, or another waiter is next. It returns
+// [ErrUnavailable] if Redis does not answer within the command timeout; at once if Redis has been away for that long.
+// The client goes on probing: TryLock works again within half a second as a rule.
 //
-// A Lock whose context ends returns at once, and Redis hears of it some milliseconds later. Until then the
-// waiter that gave up may still be next. A TryLock of its own client waits for that, for 50 ms at most; one
-// of another client may be refused meanwhile.
+// If the context of a Lock ends, Redis hears of it some milliseconds later, and until then that waiter may be next. A
+// TryLock of the same client waits for that, 50 ms at most. A TryLock of another client may be refused.
 func (l *Lock) TryLock(ctx context.Context) (*Hold, error) {
 	h, err := l.inside().TryLock(ctx)
 	return (*Hold)(h), err
 }
 
-// TryLockFor is Lock for wait at most, which must be more than 0. After that it returns [ErrNotAcquired].
-// When ctx ends by then, by its own deadline or earlier, the error is the context's, as that of Lock. The
-// hold's context has no deadline from wait.
+// TryLockFor is Lock for wait at most, which must be more than 0. After that it returns [ErrNotAcquired]. If ctx ends
+// first, the error is that of ctx. wait puts no deadline on the hold's context.
 func (l *Lock) TryLockFor(ctx context.Context, wait time.Duration) (*Hold, error) {
 	h, err := l.inside().TryLockFor(ctx, wait)
 	return (*Hold)(h), err
 }
 
-// Do locks, calls f with the hold's context, and unlocks, also when f panics. The hold's context ends when
-// the lock is lost, or with ctx: a deadline of ctx bounds f as well. Use [Lock.TryDoFor] to bound the wait alone.
+// Do locks, calls f with the hold's context, and unlocks, also if f panics. The hold's context ends when the lock is
+// lost, or with ctx: a deadline of ctx bounds f as well. Use [Lock.TryDoFor] to bound the wait alone.
 //
-// An error that matches [ErrNotRun] says that f never ran. It also says why, as that of Lock does. Any other
-// error is f's own, or [ErrLost]: the lock was lost before f ended, so f may not have been alone.
+// If the error matches [ErrNotRun], f never ran, and the error says why. Any other error is f's own, or [ErrLost]: the
+// lock was lost before f ended, so f may not have been alone. If f ended while the lease was trusted, Do returns what
+// f returned, whatever becomes of the release. Do waits for the release for 100 ms at most. Then it goes on in the
+// background, and a failure is logged: the lease runs out.
 //
-// The lock may be taken away by a [Lock.ForceUnlock], or its key deleted, without the client having heard of
-// it when f ends. The answer to the release says so, and then Do returns [ErrLost] as well. It is not known
-// where Redis is not asked: at a local hand-off (see [Hold.Unlock]), and of a lock that lingers.
-//
-// Otherwise Do returns what f returned if f ended while the lease was trusted, whatever becomes of the
-// release. Do waits for that for 100 ms at most. Then it goes on in the background. If it fails, the lease
-// runs out, which is logged.
+// There is one exception. If the lock was taken away by [Lock.ForceUnlock], or its key was deleted, and the client has
+// not heard of it, the answer to the release says so, and Do returns [ErrLost]. A local hand-off (see [Hold.Unlock])
+// and a lock that lingers do not ask Redis, so they do not find this out.
 func (l *Lock) Do(ctx context.Context, f func(context.Context, *Hold) error) error {
 	return l.inside().Do(ctx, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Hold)(h)) })
 }
@@ -84,45 +75,42 @@ func (l *Lock) TryDo(ctx context.Context, f func(context.Context, *Hold) error) 
 	return l.inside().TryDo(ctx, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Hold)(h)) })
 }
 
-// TryDoFor is [Lock.Do] with [Lock.TryLockFor]: it waits for the lock for wait at most, which bounds neither f
-// nor its context.
+// TryDoFor is [Lock.Do] with [Lock.TryLockFor]: wait bounds the wait for the lock, and neither f nor its context.
 func (l *Lock) TryDoFor(ctx context.Context, wait time.Duration, f func(context.Context, *Hold) error) error {
 	return l.inside().TryDoFor(ctx, wait, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Hold)(h)) })
 }
 
-// Attach goes on with a hold that [Hold.Detach] has ended, of this lock on this or another client: with its
-// token, and a lease that is renewed on the terms of this lock. It waits for nobody. While Redis is away it
-// is sent again until ctx ends.
+// Attach goes on with a hold that [Hold.Detach] has ended, on this client or another one. The token stays, and the
+// lease is renewed on the terms of this lock. Attach does not wait for the lock. While Redis is away it is sent again
+// until ctx ends.
 //
-// It returns [ErrNotHeld] when the lock is not there any more: another Attach of the text was first, the time
-// is over, or the lock was taken away. So of many calls with one text one has the lock. It returns [ErrLost]
-// when it had the lock, and its lease was over before the answer came. It returns
-// [ErrInvalid] for a text that is none, or of another lock: another name or key prefix, or the other half of
-// a read-write lock. When ctx ends before Redis has answered, the lock may have been taken, and is given
-// back: then another Attach returns ErrNotHeld.
+// It returns [ErrNotHeld] if the lock is gone: another Attach of the text was first, the time was over, or the lock
+// was taken away. So of many calls with one text, one gets the lock. It returns [ErrLost] if the lease was over before
+// the answer came, and [ErrInvalid] for a text that is malformed, or of another name, key prefix or half. If ctx ends
+// before Redis has answered, Attach gives back what it may have taken.
 func (l *Lock) Attach(ctx context.Context, text string) (*Hold, error) {
 	h, err := l.inside().Attach(ctx, text)
 	return (*Hold)(h), err
 }
 
-// ForceUnlock takes the lock away from whoever holds it, grants it to the next waiter, and reports whether it
-// was held. It is sent once. Without an answer the error matches [ErrUnknownOutcome]. The holder's hold is
-// lost as soon as its client hears of it. Until then two may believe that they hold the lock.
+// ForceUnlock takes the lock away from its holder, grants it to the next waiter, and reports whether it was held. It
+// is sent once. Without an answer the error matches [ErrUnknownOutcome]. The hold is lost as soon as its client hears
+// of it: until then two holders may believe that they have the lock.
 //
-// Redis keeps for a day who did that, and the note of ctx ([WithNote]) as the reason. The holder's client logs
-// it, and Inspect has it as State.Forced. A client [WithoutRecord] does not tell.
+// For a day Redis keeps who did it, with the note of ctx ([WithNote]) as the reason. The holder's client logs it, and
+// Inspect has it as State.Forced. A client [WithoutRecord] tells nothing.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) { return l.inside().ForceUnlock(ctx) }
 
-// ForceUnlockToken is [Lock.ForceUnlock] while the holder is still the one that [Lock.Inspect] told of: whose
-// State.Token is this one, 0 for a holder without a token. When another one holds the lock by now, it does
-// nothing, and returns false. A negative token is [ErrInvalid].
+// ForceUnlockToken is [Lock.ForceUnlock] for a holder that [Lock.Inspect] has shown: the holder with this State.Token,
+// or 0 for a holder without a token. If another holder has the lock by now, it changes nothing, and returns false. A
+// negative token is [ErrInvalid].
 func (l *Lock) ForceUnlockToken(ctx context.Context, token int64) (bool, error) {
 	return l.inside().ForceUnlockToken(ctx, token)
 }
 
-// Inspect returns who holds the lock, and who waits for it in Redis. It changes nothing. It is sent once, and
-// then once more for what clients tell of themselves. When Redis does not answer it returns [ErrUnavailable],
-// joined with the error of ctx if that has ended.
+// Inspect returns who holds the lock, and who waits for it in Redis. It changes nothing. It sends one command, and one
+// more for what clients tell of themselves. If Redis does not answer, it returns [ErrUnavailable], joined with the
+// error of ctx if that has ended.
 func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	s, err := l.inside().Inspect(ctx)
 	state := State{
@@ -135,32 +123,30 @@ func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	return state, err
 }
 
-// State is what [Lock.Inspect] returns: a snapshot that may be history when it arrives.
+// State is what [Lock.Inspect] returns. It may be out of date when it arrives.
 type State struct {
-	// Holder is the owner id of the holder: <client id>:<number>, or Redisson's; with :write behind it for
-	// the writer of a read-write lock. It is empty when the lock is free. With :rest behind the number nobody
-	// holds the lock: its last holder unlocked it, and WithMinHold keeps it taken for Remaining. After a
-	// Detach it is an id of the client that detached the hold.
+	// Holder is the owner id of the holder: <client id>:<number>, or an id of Redisson. It is empty if the lock is
+	// free. The writer of a read-write lock has :write after it. With :rest after the number, the last holder has
+	// unlocked, and WithMinHold keeps the lock taken for Remaining. After a Detach it is an id of the client that
+	// detached the hold.
 	Holder string
 	// Mine reports whether the holder belongs to the client that asks.
 	Mine bool
-	// Token is the holder's fencing token, or the first of those that its goroutines share. It is 0 when there
-	// is none, as for Redisson's RLock.
+	// Token is the fencing token of the holder; the first token if goroutines of its process share some. It is 0 for a
+	// holder without a token, as of Redisson's RLock.
 	Token int64
-	// Remaining is the time until the lease ends, unless it is renewed. It is negative for a lease that never
-	// ends.
+	// Remaining is the time until the lease ends, unless it is renewed. It is negative for a lease that never ends.
 	Remaining time.Duration
-	// Shares is how many entries in Redis hold the lock together, of readers of a read-write lock. It is 0 for
-	// all others. The readers of a process share one as a rule. It has several while some could not join: with
-	// another lease, a fixed one, or a shortest or longest hold; after a writer queued; and those that began
-	// before the client heard of the name, as right after Open, and in a Cluster the first readers of a name.
-	// Holder is one of them, and Remaining that of the longest lease.
+	// Shares is how many entries the readers of a read-write lock have in Redis. It is 0 for other locks. As a rule
+	// the readers of a process share one entry. A reader has its own entry if its lease, or its shortest or longest
+	// hold, differs, if it came after a queued writer, or if its client had not yet heard of the name. Holder is one
+	// of them, and Remaining is that of the longest lease.
 	Shares int
-	// Lingers reports that the lock stays with the client that asks although nobody holds it (rlock.WithLinger).
-	// Whoever asks for the lock ends that.
+	// Lingers reports that the client which asks keeps the lock without a hold (rlock.WithLinger). A request for the
+	// lock ends that.
 	Lingers bool
-	// MayLinger reports that Holder is another client, which has the lock and may have no use for it. It is held
-	// or it lingers there: Redis does not know which. It is also true of a hold whose Wanted was called.
+	// MayLinger reports that another client has the lock, and may keep it without a hold: Redis does not know. It is
+	// also true of a hold whose Wanted was called.
 	MayLinger bool
 	// Waiting is the number of entries in the queue.
 	Waiting int
@@ -168,9 +154,9 @@ type State struct {
 	Queue []string
 	// Who is the holder, as far as its client tells.
 	Who Identity
-	// Waiters are those of Queue, in its order, as far as their clients tell.
+	// Waiters says of each entry in Queue who it is, as far as its client tells.
 	Waiters []Identity
-	// Forced is the client that took the lock away last with [Lock.ForceUnlock], if that was within a day and the
-	// client tells: Since when, and the Note of its context as the reason.
+	// Forced is the client that last took the lock away with [Lock.ForceUnlock], within a day, if that client tells.
+	// Since is when, and Note is the reason.
 	Forced Identity
 }

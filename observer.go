@@ -18,25 +18,22 @@ func WithObserver(hooks Observer) Option {
 	})
 }
 
-// Observer is a set of hooks. Nil ones are not called, and cost nothing. Fields may be added in later
-// versions.
+// Observer is a set of hooks. A nil hook costs nothing. Fields may be added in later versions.
 //
-// Waiting, Queued, Acquired, Failed, Released and Passed are called on the goroutine that called the
-// primitive, from many at once. They hold it up, so they should be quick. All but Waiting and Queued are
-// called when the operation is over, and may call the client. When one of them panics, so does the call: what
-// it had acquired is released again, and what it had released stays released. When an operation goes on in
-// the background, Failed and Released are called in some goroutine of the client. So is Queued when a waiter
-// had to be queued again, and Waiting when the answer of Redis says that the call waits.
+// Waiting, Queued, Acquired, Failed, Released and Passed run on the goroutine that called the primitive, many at once.
+// They hold that call up, so they should be quick. All but Waiting and Queued run when the operation is over, and may
+// call the client. If one of them panics, so does the call: what it acquired is released again. In three cases they
+// run on a goroutine of the client: Failed and Released for an operation that went on in the background, Queued for a
+// waiter that was queued again, and Waiting if only the answer of Redis says that the call waits.
 //
-// Lost, Subscribed, Down and Up are called one after the other in a goroutine of the client, as is its
-// logger. The client goes on meanwhile. A hook that does not return holds up the others. Calls that come
-// while ten thousand wait are left out. A panic in one of them, in Waiting or in Queued ends the process.
+// Lost, Subscribed, Down and Up run one after the other on one goroutine of the client, as its logger does. A hook
+// that does not return holds up the others. While ten thousand calls wait, further ones are left out. A panic in one
+// of these, in Waiting or in Queued ends the process.
 //
-// Failed is also called for a release that went on in the background, and failed: with Err alone. At a local
-// hand-off the next hold's Acquired may be called before the Released of the one before.
+// Failed also runs for a release that failed in the background, with Err alone. At a local hand-off the Acquired of
+// the next hold may run before the Released of the one before.
 //
-// In an [Event], Kind, Name, Prefix and Context are always set, and Permits for semaphores. What else is set
-// is said with each hook.
+// Each [Event] has Kind, Name, Prefix and Context, and Permits for semaphores. The hooks say what else they set.
 type Observer struct {
 	// Waiting: a call waits for a lock or permits that others have, of this process or another one. It is called
 	// once for a call, and Acquired or Failed follows, with Contended.

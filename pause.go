@@ -10,7 +10,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Pause says since when a name is paused, by whom, and why: see [Client.Pause]. The zero value says that it is not.
+// Pause says since when a name is paused, by whom, and why: see [Client.Pause]. The zero value says that it is not
+// paused.
 type Pause struct {
 	By    string    // at most 200 bytes are told; Client.Pause takes an empty one for the label, process and host of the client
 	Why   string    // at most 200 bytes are told
@@ -21,15 +22,14 @@ type Pause struct {
 // longestPause is how long a pause that has an end may last.
 const longestPause = 10 * 365 * 24 * time.Hour
 
-// Pause pauses a name, in all processes: no run of package once begins, and no term of package leader, until
-// [Client.Resume], or until p.Until. A run that goes on goes on to its end. A leader finds out within a third
-// of its lease, and its term ends as by Resign. Ticks of a job that come in between are missed:
-// once.WithMissed says what becomes of them. Locks and the other primitives do not ask for it.
+// Pause pauses a name in all processes: no run of package once and no term of package leader begins until
+// [Client.Resume], or until p.Until. A run that has begun goes on to its end. A leader finds out within a third of its
+// lease, and its term ends as by Resign. Ticks of a job in that time are missed: see once.WithMissed. Locks and other
+// primitives ignore it.
 //
-// It replaces a pause that there is. The pause is kept in Redis until its end, also where no process is left.
-// How long it is until p.Until is counted by the server's clock. It is sent until Redis answers, or ctx ends;
-// then the error may match [ErrUnknownOutcome]. It returns [ErrInvalid] for a name that is none, and for an
-// end that is over or more than ten years away.
+// It replaces an earlier pause. Redis keeps the pause until its end, by the server's clock. Pause is sent until Redis
+// answers, or ctx ends: then the error may match [ErrUnknownOutcome]. It returns [ErrInvalid] for a bad name, and for
+// an end that is over or more than ten years away.
 func (c *Client) Pause(ctx context.Context, name string, p Pause) error {
 	lasts := int64(0)
 	if !p.Until.IsZero() {
@@ -54,8 +54,8 @@ func (c *Client) Pause(ctx context.Context, name string, p Pause) error {
 	return err
 }
 
-// Resume ends the pause of a name. Where it is not paused that changes nothing. Jobs and leaders of all
-// processes find out within ten seconds. It is sent as [Client.Pause] is.
+// Resume ends the pause of a name, if there is one. Jobs and leaders of all processes find out within ten seconds. It
+// is sent as [Client.Pause] is.
 func (c *Client) Resume(ctx context.Context, name string) error {
 	t, err := c.pausable(name)
 	if err != nil {
@@ -68,8 +68,8 @@ func (c *Client) Resume(ctx context.Context, name string) error {
 	return err
 }
 
-// Paused returns the pause of a name; the zero value where it is not paused. It is sent once, and returns
-// [ErrUnavailable] when Redis does not answer.
+// Paused returns the pause of a name, or the zero value. It is sent once, and returns [ErrUnavailable] if Redis does
+// not answer.
 func (c *Client) Paused(ctx context.Context, name string) (Pause, error) {
 	t, err := c.pausable(name)
 	if err != nil {
