@@ -14,27 +14,23 @@ import (
 	"github.com/latchkey-go/latchkey/internal/terms"
 )
 
-// Counting is a plain counter of permits, as Redisson's RSemaphore. Nobody owns a permit, there is no
-// lease, and anybody may release any number, also more than were acquired. So the permits of a process
-// that died do not come back: where that matters use [Semaphore]. Any number of goroutines share it. There
-// is no usable zero value: see [NewCounting].
+// Counting is a plain counter of permits, as Redisson's RSemaphore. A permit has no owner and no lease, and any
+// process may release any number, also more than were acquired. So the permits of a process that died do not come
+// back: if that matters, use [Semaphore]. Any number of goroutines share a Counting. The zero value is not usable: see
+// [NewCounting].
 //
-// Requests are granted in the order of arrival. As long as a process does not know that others wait, its
-// goroutines pass single permits on without a command, as those of a [Semaphore] do: a Release of one leaves
-// it to the next goroutine in the line.
+// Requests are granted in the order of arrival. As long as a process knows of no other waiters, its goroutines pass
+// single permits on without a command, as those of a [Semaphore] do.
 //
-// Each request and release takes effect once, also when its reply was lost and it was sent again: Redis keeps
-// a record of it until the client says that it was answered, and for ten minutes at most. A process that dies
-// between being granted permits and releasing them keeps them.
-// [latchkey.Client.Shutdown] does not wait for them: release them first.
+// Each request and release takes effect once, also if its reply was lost and it was sent again: Redis keeps a record
+// of it until the client says that it was answered, ten minutes at most. [latchkey.Client.Shutdown] does not wait for
+// plain permits: release them first.
 type Counting struct{ base base }
 
-// NewCounting returns the plain semaphore of a name. It does no I/O. It takes the options of [New], but not
-// those about leases, nor [WithBudget]. It returns ErrInvalid for those, for names that are not as for
-// package rlock, a nil client, options out of range, and a client with [latchkey.WithReplicas]: it would not
-// wait for them. Use one name as one kind of thing only. Semaphores of either kind and latches are plain
-// numbers in Redis, as Redisson's are. They are not told apart: each takes the number of another as its own,
-// without an error. To look for what lies beside it would cost every call a further key.
+// NewCounting returns the plain semaphore of a name. It does no I/O. It takes the options of [New], but not those
+// about leases, nor [WithBudget]. It returns ErrInvalid for those, for names that are not as for package rlock, a nil
+// client, options out of range, and a client with [latchkey.WithReplicas]. Use one name as one kind of thing: see
+// [New].
 func NewCounting(c *latchkey.Client, name string, opts ...Option) (*Counting, error) {
 	o, inner := set(opts), (*session.Handle)(c).Client()
 	switch {
@@ -57,23 +53,23 @@ func NewCounting(c *latchkey.Client, name string, opts ...Option) (*Counting, er
 // Name returns the name that was given to NewCounting.
 func (s *Counting) Name() string { return s.base.p.Name }
 
-// Acquire waits until it has n permits or ctx ends; n is from 1 to [MaxCapacity]. Errors are those of
-// [Semaphore.Acquire] except [ErrCapacity]: any number may be released some day.
+// Acquire waits until it has n permits or ctx ends; n is from 1 to [MaxCapacity]. Its errors are those of
+// [Semaphore.Acquire] but [ErrCapacity]: any number may be released some day.
 func (s *Counting) Acquire(ctx context.Context, n int) error {
 	return s.acquire(grant.Attempt{Parent: ctx, Waits: ctx, Permits: n})
 }
 
-// TryAcquire makes one attempt. It returns ErrNotAcquired when too few permits are free or somebody waits for
-// them, and ErrUnavailable when Redis does not answer within the client's command timeout; at once when it
-// has been away for as long already.
+// TryAcquire makes one attempt. It returns ErrNotAcquired if too few permits are free, or another request is first. It
+// returns ErrUnavailable if Redis does not answer within the command timeout; at once if Redis has been away for that
+// long.
 func (s *Counting) TryAcquire(ctx context.Context, n int) error {
 	limited, cancel := grant.Impatient(ctx, s.base.p.Queue.At.Client)
 	defer cancel()
 	return s.acquire(grant.Attempt{Parent: ctx, Waits: limited, Permits: n, Try: true})
 }
 
-// TryAcquireFor is Acquire that waits no longer than wait, which must be more than 0. After that it returns
-// ErrNotAcquired. When ctx ends by then, by its own deadline or earlier, the error is the context's.
+// TryAcquireFor is Acquire for wait at most, which must be more than 0. After that it returns ErrNotAcquired. If ctx
+// ends first, the error is that of ctx.
 func (s *Counting) TryAcquireFor(ctx context.Context, n int, wait time.Duration) error {
 	limited, cancel, err := grant.Within(ctx, s.base.p.Name, wait)
 	if err != nil {
@@ -120,14 +116,13 @@ func (s *Counting) guard(ctx context.Context, n int, err error, f func(context.C
 	return f(ctx)
 }
 
-// Release adds n permits, from 1 to [MaxCapacity], and grants them to those who wait. It is sent even when
-// ctx has ended, and again until Redis answers. Release waits for the answer until ctx ends; when ctx has
-// ended already, for the client's release timeout. Then it returns ErrUnknownOutcome, and the release goes
-// on in the background, for nine minutes, or until the client is closed.
+// Release adds n permits, from 1 to [MaxCapacity], and grants them to waiting requests. It is sent even if ctx has
+// ended, and again until Redis answers. Release waits for the answer until ctx ends; if ctx has ended already, for the
+// release timeout. Then it returns ErrUnknownOutcome, and the release goes on in the background, for nine minutes or
+// until the client is closed.
 //
-// It returns [ErrNotInitialized], and adds nothing, when nobody has set a number of permits. It returns
-// ErrInvalid, and adds nothing, when there would be more than [MaxCapacity]. A permit that is left to a
-// goroutine of the process is not added, and neither error is found then.
+// It adds nothing and returns [ErrNotInitialized] if no number is set, and ErrInvalid if there would be more than
+// [MaxCapacity]. Neither error is found for a permit that goes to a goroutine of the process.
 func (s *Counting) Release(ctx context.Context, n int) error {
 	if err := s.base.validPermits(n, MaxCapacity); err != nil {
 		return err
@@ -147,31 +142,29 @@ func (s *Counting) Release(ctx context.Context, n int) error {
 	return nil
 }
 
-// TrySetPermits sets how many permits are free, from 0 to [MaxCapacity], unless somebody has set that
-// already. It reports whether it did.
+// TrySetPermits sets how many permits are free, from 0 to [MaxCapacity], unless a number is set. It reports whether it
+// did.
 func (s *Counting) TrySetPermits(ctx context.Context, n int) (bool, error) {
 	done, _, _, err := s.base.changeCapacity(ctx, lua.Initialize, int64(n))
 	return done, err
 }
 
-// AddPermits changes how many permits are free by n, grants those that it adds to those who wait, and
-// returns how many are free after that. That may be negative, so that nobody gets any until enough were
-// released. It takes effect once, as [Semaphore.TrySetPermits] does. It returns [ErrNotInitialized] when
-// nobody has set a number of permits.
+// AddPermits changes how many permits are free by n, and returns how many are free after that. New permits go to
+// waiting requests. The number may become negative: then nothing is granted until enough were released. It takes
+// effect once, as [Semaphore.TrySetPermits] does. If no number is set, it returns [ErrNotInitialized].
 func (s *Counting) AddPermits(ctx context.Context, n int) (available int, err error) {
 	_, total, _, err := s.base.changeCapacity(ctx, lua.Add, int64(n))
 	return int(total), err
 }
 
-// Drain takes all permits that are free now, also those that somebody waits for, and returns how many it
-// took, which may be 0. It returns [ErrNotInitialized] when nobody has set a number of permits.
+// Drain takes all permits that are free now, also if requests wait for them, and returns how many: 0 if none. If no
+// number is set, it returns [ErrNotInitialized].
 func (s *Counting) Drain(ctx context.Context) (int, error) {
 	_, _, taken, err := s.base.changeCapacity(ctx, lua.Drain, 0)
 	return int(taken), err
 }
 
-// Available returns how many permits are free. It returns [ErrNotInitialized] when nobody has set a number
-// of permits.
+// Available returns how many permits are free. If no number is set, it returns [ErrNotInitialized].
 func (s *Counting) Available(ctx context.Context) (int, error) {
 	state, err := s.base.inspect(ctx, 0)
 	return state.Available, err
@@ -183,8 +176,8 @@ func (s *Counting) Waiting(ctx context.Context) (int, error) {
 	return state.Waiting, err
 }
 
-// Delete removes the semaphore, and reports whether there was one. Requests that wait get
-// [ErrNotInitialized], or wait on where [WithWaitForInit] says so.
+// Delete removes the semaphore, and reports whether there was one. Waiting requests get [ErrNotInitialized], or wait
+// on with [WithWaitForInit].
 func (s *Counting) Delete(ctx context.Context) (bool, error) { return s.base.delete(ctx) }
 
 // acquire takes permits, and has the observer hear of it. When the observer panics, it gives them back: the

@@ -10,77 +10,68 @@ import (
 // Option configures a semaphore.
 type Option func(*settings)
 
-// WithCapacity declares how many permits there are, from 1 to [MaxCapacity], so that changing the number
-// is a redeploy. The first request of a client, also one that only reads, sets it in Redis.
+// WithCapacity declares how many permits there are, from 1 to [MaxCapacity], so that you change the number by a
+// redeploy. The first request of a client, also one that only reads, sets it in Redis.
 //
-// When clients declare different numbers, that of the client that was opened last counts, by the clocks of
-// their machines. So processes of an old version do not undo what those of a new one declare. (A process of
-// the old version that starts after them does. Any process that starts undoes [Semaphore.SetPermits] and
-// [Semaphore.AddPermits], so use one or the other.) When somebody deleted the semaphore, or Redis has lost
-// it, the next request of any client sets its number again. The client whose number counts corrects that
-// within a minute of use. Of two semaphores of one name on one client, the one that was made last declares
-// for both.
+// If clients declare different numbers, the client that was opened last counts, by the clocks of their machines:
+// processes of an old version do not undo a new one, unless they start after it. The client whose number counts
+// corrects another number within a minute of use, so use either this or [Semaphore.SetPermits] and
+// [Semaphore.AddPermits]. If the semaphore was deleted, or Redis has lost it, the next request of any client sets its
+// number again. Of two semaphores of one name on one client, the one that was made last declares for both.
 //
-// For [NewCounting] it is the number of free permits that a client sets if nobody has set one: nobody
-// knows how many are held.
+// For [NewCounting] it is the number of free permits that a client sets if none is set.
 //
-// A semaphore whose number was declared leaves Redis when no client has used it for a day; one of
-// [NewCounting] for thirty days, since a permit of it may be held for as long. The next
-// request sets it again. A Java process that uses the name is not seen: open the client with
-// latchkey.WithRedisson beside one, which makes that ninety days.
+// A declared semaphore leaves Redis when no client has used it for a day; one of [NewCounting] after thirty days,
+// because its permits may be held that long. The next request sets it again. The use by a Java process does not count:
+// open the client with latchkey.WithRedisson beside one, which makes it ninety days.
 func WithCapacity(n int) Option { return func(o *settings) { o.capacity = &n } }
 
-// WithLease sets the lease. It is renewed every third of it for as long as permits are held. Permits of a
-// process that was killed come back after the lease at the latest. From 10 ms to 24 h; default: the
-// client's. Excludes [WithFixedLease].
+// WithLease sets the lease. The client renews it after each third while permits are held. Permits of a killed process
+// come back after the lease at the latest. From 10 ms to 24 h; default: the client's. It excludes [WithFixedLease].
 func WithLease(d time.Duration) Option {
 	return func(o *settings) { o.leases = append(o.leases, terms.WithLease(d)) }
 }
 
-// WithFixedLease makes holds last d at most: they are not renewed, and after d they are lost. From 10 ms to
+// WithFixedLease makes holds last d at most: the client does not renew them, and after d they are lost. From 10 ms to
 // 24 h.
 func WithFixedLease(d time.Duration) Option {
 	return func(o *settings) { o.leases = append(o.leases, terms.WithFixedLease(d)) }
 }
 
-// WithOvertaking lets requests that fit pass the first in the queue when that does not fit. It makes
-// better use of the permits, but a large request may wait for as long as small ones keep coming. All
-// processes should use it or none: requests with it do not pass waiters without it that stand behind the
-// first. A request can pass a hundred waiters.
+// WithOvertaking lets requests that fit pass the first in the queue if that does not fit. It makes better use of the
+// permits, but a large request may wait as long as small ones keep coming. Set it in all processes or in none: a
+// request with it does not pass waiters without it that stand behind the first. A request can pass a hundred waiters.
 func WithOvertaking() Option { return func(o *settings) { o.demand.Pass = true } }
 
-// WithWaitForCapacity makes a request for more permits than there are wait for the capacity to grow,
-// instead of returning [ErrCapacity]. Until then it waits aside, and holds up nobody. A hundred requests
-// can wait so. When there are more, some get ErrTooManyWaiters. With it a capacity of 0 is a pause.
+// WithWaitForCapacity makes a request for more permits than there are wait for the capacity to grow: without it, it
+// gets [ErrCapacity]. It waits aside, and holds up no other. A hundred requests can wait so; of more, some get
+// ErrTooManyWaiters. With it a capacity of 0 is a pause.
 func WithWaitForCapacity() Option { return func(o *settings) { o.demand.Grow = true } }
 
-// WithWaitForInit makes a request wait until somebody sets the number of permits, instead of returning
-// [ErrNotInitialized].
+// WithWaitForInit makes a request wait until a number of permits is set: without it, it gets [ErrNotInitialized].
 func WithWaitForInit() Option { return func(o *settings) { o.demand.Unset = true } }
 
-// WithBudget has the goroutines of this process pass permits on among themselves, without a command. They
-// stand in a line inside the process, of which the first queues in Redis. A Release leaves its permits to the
-// next in the line that wants as many, on the same lease. That may go on while others wait, who came before.
-// Without this option only single permits are passed on, up to 32 times and for 5 ms, and no more once the
-// process knows that others wait. [WithoutLocalHandOff] has every request queue in Redis.
+// WithBudget lets the goroutines of this process pass permits on among themselves, without a command, although others
+// wait. They stand in a line inside the process, the first of which queues in Redis. A Release leaves its permits to
+// the next in the line that wants as many, on the same lease. Without the option only single permits are passed on, up
+// to 32 times and for 5 ms, and no more once the process knows that others wait. With [WithoutLocalHandOff] every
+// request queues in Redis.
 //
-// The budget begins when Redis grants the permits. After that at most holds further holds begin with them,
-// and none later than span. Then they go back to Redis, which grants them to the first in its queue: the
-// permits of a hold that nobody is inside of are free for other processes span after they were granted, at
-// the latest. A longer budget means fewer commands, a shorter one less waiting for the others. Choose a span
-// that is several times as long as a hold, and as a trip to Redis. From 1 to 5000 holds and up to a second.
-// Of two semaphores of one name on one client the shorter budget counts.
+// The budget begins when Redis grants the permits. After at most holds further holds, or after span, they go back to
+// Redis, which grants them to the first in its queue. A longer budget means fewer commands, a shorter one shorter
+// waits of others. Choose a span that is several times as long as a hold, and as a trip to Redis. From 1 to 5000 holds
+// and up to a second. Of two semaphores of one name on one client the shorter budget counts.
 //
-// Permits are not passed on that were taken when nobody of the process waited, or by TryAcquire or Drain,
-// nor those of which a part was given back, nor with [WithFixedLease]. It excludes [WithOvertaking] and
-// [WithWaitForCapacity]: nobody passes the first in a line. Who stands in it learns as the first that there
-// are too few permits ([ErrCapacity]). What it means for tokens is at [Permits.Token].
+// Not passed on are permits that were taken while no goroutine of the process waited, permits of TryAcquire and Drain,
+// permits of which a part was given back, and those with [WithFixedLease]. It excludes [WithOvertaking] and
+// [WithWaitForCapacity]. A request in the line learns of [ErrCapacity] once it is the first. See [Permits.Token] for
+// what it means for tokens.
 func WithBudget(holds int, span time.Duration) Option {
 	return func(o *settings) { o.budget, o.passes = terms.WithBudget(holds, span), true }
 }
 
-// WithoutLocalHandOff has every request queue in Redis, in the order in which Redis received them, and every
-// release go there. Of this and [WithBudget] the last counts.
+// WithoutLocalHandOff makes every request queue in Redis, in the order of arrival there, and every release go there.
+// Of this and [WithBudget] the last counts.
 func WithoutLocalHandOff() Option {
 	return func(o *settings) { o.budget, o.passes = terms.WithoutLocalHandOff(), false }
 }

@@ -1,7 +1,6 @@
-// Package semaphore is a semaphore across processes: a number of permits, of which each request takes some
-// and gives them back. Permits have a holder and a lease, as in Redisson's RPermitExpirableSemaphore, so
-// that those of a process that died come back. [NewCounting] is the plain counter without holders,
-// Redisson's RSemaphore.
+// Package semaphore is a semaphore across processes: a number of permits, some of which each request takes and gives
+// back. Permits have a holder and a lease, as in Redisson's RPermitExpirableSemaphore: if a process dies, its permits
+// come back. [NewCounting] is the plain counter without holders, Redisson's RSemaphore.
 //
 //	s, err := semaphore.New(c, "uploads", semaphore.WithCapacity(16))
 //	...
@@ -12,53 +11,42 @@
 //
 // # Guarantees
 //
-// Holders never trust more permits than there are, as long as Redis keeps its data and clocks run at about
-// the same speed: a holder trusts a lease from the moment it sent its last successful request, and in
-// Redis the lease is not shorter. After the capacity was lowered, holders keep what they have, and Redis
-// grants none until enough came back. After [Semaphore.Delete], holders have their permits until their
-// clients hear of it.
+// Holders never trust more permits than there are, as long as Redis keeps its data and clocks run at about the same
+// speed. A holder trusts a lease from when it sent its last successful request. The lease in Redis is not shorter. If
+// you lower the capacity, holders keep what they have, and Redis grants nothing until enough came back. After
+// [Semaphore.Delete] holders have their permits until their clients hear of it.
 //
-// The permits of a process that was killed are free no later than its lease. Within 100 ms of that they are
-// granted to those who wait.
+// The permits of a killed process are free when its lease ends, and go to waiters within 100 ms of that.
 //
-// Requests of all processes are granted in the order of arrival, also when they are for different numbers.
-// The first in the queue is granted as soon as enough permits are free, and nobody passes it. So a large
-// request never starves (see [WithOvertaking]). One release may grant to several. A waiter whose process
-// died is skipped. If it is the first and does not fit, those behind it may wait up to two seconds more.
+// Requests of all processes are granted in the order of arrival, whatever their number of permits. The first in the
+// queue is granted as soon as enough permits are free, and no request passes it: a large request never starves (see
+// [WithOvertaking]). One release may grant several requests. A waiter whose process died is skipped; if it was first
+// and did not fit, the next ones may wait up to two seconds more.
 //
-// As long as a process does not know that others wait, its goroutines stand in a line inside it, and pass
-// single permits on without a command. It is told when another process begins to wait. Then the whole line
-// goes to the queue at once. So a request of another process may be passed until the message has come: 5 ms
-// after the permits were granted that ends by itself. With [WithBudget] a process passes permits on although
-// others wait, or never.
+// As long as a process knows of no other waiters, its goroutines stand in a line inside it, and pass single permits on
+// without a command. When another process begins to wait, a message says so, and the whole line goes to the queue. So
+// the request of another process may be passed until that message has come; the passing on ends by itself 5 ms after
+// the permits were granted. With [WithBudget] a process passes permits on although others wait, or never.
 //
-// Each request and each release takes effect once, also when its reply was lost and it was sent again: no
-// permit is taken or given back twice.
+// Each request and each release takes effect once, also if its reply was lost and it was sent again. A fencing token
+// ([Permits.Token]) is greater than every token that was given out for the semaphore before.
 //
-// A fencing token ([Permits.Token]) is greater than every token that was given out for the semaphore
-// before.
+// When a context ends or a process dies, its entries in the queue are removed or skipped, and its permits come back
+// with their leases. The number of permits stays until [Semaphore.Delete], without a time to live. Other keys live for
+// a day to a month, and for ten minutes after each change of the capacity.
 //
-// Nothing stays of a context that ends or a process that dies: entries in the queue are removed or
-// skipped, and permits come back with their leases. The semaphore itself stays until [Semaphore.Delete]:
-// its number of permits has no time to live. The leases of a process that died stay until the next request
-// removes them; every request counts them as free. Other keys have a time to live of a day to a month, and
-// for each change of the capacity one of ten minutes.
-//
-// While Redis is away, methods that wait do so, as in all of latchkey. Methods that only read, as
-// Available, are sent once, and return ErrUnavailable when Redis does not answer, joined with the error
-// of the context if that has ended.
+// While Redis is away, methods that wait go on waiting. Methods that only read, as Available, are sent once, and
+// return ErrUnavailable if Redis does not answer, joined with the error of the context if that has ended.
 //
 // # In Redis
 //
-// The keys of a semaphore named N (after the key prefix) are N, {N}:timeout, latchkey_queue:{N},
-// latchkey_pace:{N}, latchkey_called:{N}, latchkey_token:{N}, latchkey_holders:{N}, and those that begin with
-// latchkey_done:{N}; a probe touches latchkey_probe:{N}, which never exists. The channel that Redisson
-// listens on is redisson_sc:{N}, which a Redis user needs as a key pattern, too; ours are
-// latchkey_inbox:*. All are without the braces if N has some.
+// The keys of a semaphore named N (after the key prefix) are N, {N}:timeout, latchkey_queue:{N}, latchkey_pace:{N},
+// latchkey_called:{N}, latchkey_token:{N}, latchkey_holders:{N}, and those that begin with latchkey_done:{N}; all
+// without the braces if N has some. A probe touches latchkey_probe:{N}, which never exists. Channels are
+// latchkey_inbox:*, and Redisson's redisson_sc:{N}, for which a Redis user also needs a key pattern.
 //
-// Java processes that use Redisson's semaphore of that kind share the same permits, and are woken when
-// some are free. They do not stand in our queue. Our waiters notice permits that Java gave back within two
-// seconds. Redisson judges leases by the clock of its own machine.
+// Java processes with Redisson's semaphore of that kind share the permits. They do not stand in our queue. Our waiters
+// notice permits that Java gave back within two seconds. Redisson judges leases by the clock of its own machine.
 package semaphore
 
 import (
@@ -91,14 +79,13 @@ var (
 	ErrCapacity = lua.ErrCapacity
 )
 
-// Semaphore is a semaphore of one name. Any number of goroutines share it. Two of one name on one client
-// are the same. There is no usable zero value: see [New].
+// Semaphore is the semaphore of a name. Any number of goroutines share it. Two Semaphores of one name on one client
+// are the same. The zero value is not usable: see [New].
 type Semaphore struct{ base base }
 
-// New returns the semaphore of a name. It does no I/O. The name is as for package rlock, and nothing else may
-// have it: a [Counting] and a latch of that name are plain numbers in Redis, too, and each takes the
-// number of another as its own, without an error. It returns ErrInvalid for other names, a nil client
-// and options out of range.
+// New returns the semaphore of a name. It does no I/O. The name is as for package rlock. Use it for nothing else: a
+// [Counting] and a latch are plain numbers in Redis too, and each takes the number of another as its own, without an
+// error. New returns ErrInvalid for other names, a nil client and options out of range.
 func New(c *latchkey.Client, name string, opts ...Option) (*Semaphore, error) {
 	b, err := newBase(c, leased, name, set(opts))
 	if err != nil {
@@ -111,16 +98,15 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Semaphore, error) {
 func (s *Semaphore) Name() string { return s.base.p.Name }
 
 // Acquire waits until it holds n permits or ctx ends; n is from 1 to [MaxPermits]. The permits' context is derived
-// from ctx. So a deadline of ctx bounds what you do with them as well: use [Semaphore.TryAcquireFor] to bound the
-// wait alone.
+// from ctx. So a deadline of ctx bounds what you do with them as well: use [Semaphore.TryAcquireFor] to bound the wait
+// alone.
 //
-// Acquire survives any outage of Redis that ends before ctx does. If Redis answered none of its commands by then, or
-// the client's subscription is down, the error joins the context's with ErrUnavailable. Other errors come at once:
-// [ErrNotInitialized], [ErrCapacity], ErrInvalid, ErrWrongType, ErrTooManyWaiters, ErrClosed, and errors
-// of Redis that will not pass by themselves.
+// Acquire survives an outage of Redis that ends before ctx does. If Redis is away when ctx ends, the error also
+// matches ErrUnavailable. Other errors come at once: [ErrNotInitialized], [ErrCapacity], ErrInvalid, ErrWrongType,
+// ErrTooManyWaiters, ErrClosed, and errors of Redis that do not pass by themselves.
 //
-// There is no re-entry. An Acquire with the context of permits that are held takes further ones. When
-// there are not enough, it waits for itself.
+// There is no re-entry: an Acquire with the context of permits that are held takes further ones, and may wait for
+// itself.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Permits, error) {
 	if err := s.base.validPermits(n, MaxPermits); err != nil {
 		return nil, err
@@ -129,11 +115,10 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Permits, error) {
 	return (*Permits)(h), err
 }
 
-// TryAcquire makes one attempt. It returns ErrNotAcquired when too few permits are free or somebody waits for
-// them, and ErrUnavailable when Redis does not answer within the client's command timeout; at once when it
-// has been away for as long already. Other errors are those of Acquire that come at once. Whoever gave up
-// waiting counts until Redis has heard of it, some milliseconds later. TryAcquire waits for that if it was of
-// the same client, for 50 ms at most.
+// TryAcquire makes one attempt. It returns ErrNotAcquired if too few permits are free, or another request is first. It
+// returns ErrUnavailable if Redis does not answer within the command timeout; at once if Redis has been away for that
+// long. Other errors are those of Acquire that come at once. A request that gave up counts until Redis has heard of
+// it, some milliseconds later. If it was of the same client, TryAcquire waits for that, 50 ms at most.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Permits, error) {
 	if err := s.base.validPermits(n, MaxPermits); err != nil {
 		return nil, err
@@ -142,9 +127,8 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Permits, error) {
 	return (*Permits)(h), err
 }
 
-// TryAcquireFor is Acquire that waits no longer than wait, which must be more than 0. After that it returns
-// ErrNotAcquired. When ctx ends by then, by its own deadline or earlier, the error is the context's. Other
-// errors are those of Acquire.
+// TryAcquireFor is Acquire for wait at most, which must be more than 0. After that it returns ErrNotAcquired. If ctx
+// ends first, the error is that of ctx. Other errors are those of Acquire.
 func (s *Semaphore) TryAcquireFor(ctx context.Context, n int, wait time.Duration) (*Permits, error) {
 	if err := s.base.validPermits(n, MaxPermits); err != nil {
 		return nil, err
@@ -153,15 +137,13 @@ func (s *Semaphore) TryAcquireFor(ctx context.Context, n int, wait time.Duration
 	return (*Permits)(h), err
 }
 
-// Do acquires n permits, calls f with their context, and releases them, also when f panics. Their context
-// ends when they are lost.
+// Do acquires n permits, calls f with their context, and releases them, also if f panics. Their context ends when they
+// are lost, or with ctx: a deadline of ctx bounds f as well. Use [Semaphore.TryDoFor] to bound the wait alone.
 //
-// An error that matches [latchkey.ErrNotRun] says that f never ran, and has the error of Acquire as its
-// reason. Any other error is f's, or ErrLost: the permits were lost before f ended, so that others may
-// have had them. The answer to the release may be the first to say so, as that of a lock. Otherwise, if
-// f ended while the lease was trusted, Do returns what f returned, whatever becomes of the release. Do
-// waits for the release for 100 ms at most; then it goes on in the background. If it fails the lease
-// runs out, which is logged.
+// If the error matches [latchkey.ErrNotRun], f never ran, and the error says why. Any other error is f's, or ErrLost:
+// the permits were lost before f ended, so others may have had them. The answer to the release may be the first to say
+// so. If f ended while the lease was trusted, Do returns what f returned, whatever becomes of the release. Do waits
+// for the release for 100 ms at most. Then it goes on in the background, and a failure is logged: the lease runs out.
 func (s *Semaphore) Do(ctx context.Context, n int, f func(context.Context, *Permits) error) error {
 	p, err := s.Acquire(ctx, n)
 	return hold.Guard(ctx, p.inside(), err, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Permits)(h)) })
@@ -173,15 +155,14 @@ func (s *Semaphore) TryDo(ctx context.Context, n int, f func(context.Context, *P
 	return hold.Guard(ctx, p.inside(), err, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Permits)(h)) })
 }
 
-// TryDoFor is [Semaphore.Do] with [Semaphore.TryAcquireFor]: it waits for the permits for wait at most, which
-// bounds neither f nor its context.
+// TryDoFor is [Semaphore.Do] with [Semaphore.TryAcquireFor]: wait bounds the wait, and neither f nor its context.
 func (s *Semaphore) TryDoFor(ctx context.Context, n int, wait time.Duration, f func(context.Context, *Permits) error) error {
 	p, err := s.TryAcquireFor(ctx, n, wait)
 	return hold.Guard(ctx, p.inside(), err, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Permits)(h)) })
 }
 
-// Do is [Semaphore.Do] of the semaphore of a name, for names that are made for one use, as of a tenant. An
-// error of [New] matches latchkey.ErrNotRun as well.
+// Do is [Semaphore.Do] for a semaphore that is used once, as that of a tenant. An error of [New] matches
+// latchkey.ErrNotRun as well.
 func Do(ctx context.Context, c *latchkey.Client, name string, n int, f func(context.Context, *Permits) error, opts ...Option) error {
 	s, err := New(c, name, opts...)
 	if err != nil {
@@ -196,47 +177,44 @@ func (s *Semaphore) Attach(ctx context.Context, text string) (*Permits, error) {
 	return (*Permits)(h), err
 }
 
-// Drain takes all permits that are free now, also those that somebody waits for, but [MaxPermits] at most.
-// It returns ErrNotAcquired when none is free. It returns [ErrNotInitialized] when nobody has set how many
-// there are, also with [WithWaitForInit]: it never waits.
+// Drain takes all permits that are free now, up to [MaxPermits], also if requests wait for them. It returns
+// ErrNotAcquired if none is free, and [ErrNotInitialized] if no number is set, also with [WithWaitForInit]: it never
+// waits.
 func (s *Semaphore) Drain(ctx context.Context) (*Permits, error) {
 	h, err := s.base.p.Try(ctx, grant.All)
 	return (*Permits)(h), err
 }
 
-// TrySetPermits sets how many permits there are, from 0 to [MaxCapacity], unless somebody has set that
-// already. It reports whether it did. If somebody deleted the number alone, as by a DEL of its key,
-// permits that are still held count as held.
+// TrySetPermits sets how many permits there are, from 0 to [MaxCapacity], unless a number is set. It reports whether
+// it did. If only the number was deleted, as by a DEL of its key, permits that are still held count as held.
 //
-// It is sent until Redis answers or ctx ends, as are the other methods that change the number, and
-// [Semaphore.Delete]. Each takes effect once: Redis keeps a record of it for ten minutes, and after nine
-// without an answer the client gives up. If it may have taken effect then, the error has
-// ErrUnknownOutcome.
+// It is sent until Redis answers or ctx ends, as the other methods that change the number, and [Semaphore.Delete].
+// Each takes effect once: Redis keeps a record of it for ten minutes, and the client gives up after nine. If it may
+// have taken effect without an answer, the error matches ErrUnknownOutcome.
 func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (bool, error) {
 	done, _, _, err := s.base.changeCapacity(ctx, lua.Initialize, int64(n))
 	return done, err
 }
 
-// SetPermits sets how many permits there are, from 0 to [MaxCapacity]. Permits that it adds are granted at
-// once to those who wait. When more are held than there are now, the holders keep them,
-// [Semaphore.Available] is negative, and Redis grants none until enough came back: what a process passes on
-// inside goes on until its budget is used up. A request that waits for more than there are now gets
-// [ErrCapacity], two seconds after it became the first at the latest.
+// SetPermits sets how many permits there are, from 0 to [MaxCapacity]. New permits go to waiting requests at once. If
+// more are held than there are now, the holders keep them, [Semaphore.Available] is negative, and Redis grants nothing
+// until enough came back; what a process passes on inside ends with its budget. A request for more permits than there
+// are now gets [ErrCapacity], at most two seconds after it became the first.
 func (s *Semaphore) SetPermits(ctx context.Context, n int) error {
 	_, _, _, err := s.base.changeCapacity(ctx, lua.Set, int64(n))
 	return err
 }
 
-// AddPermits changes how many permits there are by n, which may be negative, and returns the new number.
-// It returns ErrInvalid, and changes nothing, when that would be less than 0 or more than [MaxCapacity].
-// It returns [ErrNotInitialized] when nobody has set a number.
+// AddPermits changes how many permits there are by n, which may be negative, and returns the new number. If that would
+// be less than 0 or more than [MaxCapacity], it changes nothing, and returns ErrInvalid. If no number is set, it
+// returns [ErrNotInitialized].
 func (s *Semaphore) AddPermits(ctx context.Context, n int) (capacity int, err error) {
 	_, total, _, err := s.base.changeCapacity(ctx, lua.Add, int64(n))
 	return int(total), err
 }
 
-// Available returns how many permits are free. It is negative while more are held than there are. It
-// returns [ErrNotInitialized] when nobody has set how many there are, as do Capacity, InUse and Inspect.
+// Available returns how many permits are free. It is negative while more are held than there are. If no number is set,
+// it returns [ErrNotInitialized], as do Capacity, InUse and Inspect.
 func (s *Semaphore) Available(ctx context.Context) (int, error) {
 	state, err := s.base.inspect(ctx, 0)
 	return state.Available, err
@@ -254,12 +232,11 @@ func (s *Semaphore) InUse(ctx context.Context) (int, error) {
 	return state.InUse, err
 }
 
-// Delete removes the semaphore, and reports whether there was one. Holders lose their permits as soon as
-// their clients hear of it. Requests that wait get [ErrNotInitialized], or wait on where [WithWaitForInit]
-// says so.
+// Delete removes the semaphore, and reports whether there was one. Holders lose their permits as soon as their clients
+// hear of it. Waiting requests get [ErrNotInitialized], or wait on with [WithWaitForInit].
 func (s *Semaphore) Delete(ctx context.Context) (bool, error) { return s.base.delete(ctx) }
 
-// Inspect returns the holders and the requests that wait, also together with [ErrNotInitialized].
+// Inspect returns the holders and the waiting requests, also together with [ErrNotInitialized].
 func (s *Semaphore) Inspect(ctx context.Context) (State, error) {
 	return s.base.inspect(ctx, grant.InspectLimit)
 }
