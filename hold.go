@@ -29,9 +29,9 @@ func (h *Hold) Name() string { return h.inside().Name() }
 // still run.
 func (h *Hold) Context() context.Context { return h.inside().Context() }
 
-// Token returns the fencing token: greater than the token of every earlier hold of this lock, and less than 2^53.
-// Holds that re-entered share it. The token of a read hold is not smaller than that of an earlier write hold, and
-// smaller than that of every later one.
+// Token returns the fencing token: greater than the token of every earlier hold of this lock, and less than 2^53. Holds
+// that re-entered share it. A read hold's token is not smaller than the token of an earlier write hold, and smaller than
+// the token of every later one.
 //
 // The token follows the server's clock, in microseconds since 1970, at most 5 ms ahead of it. So it also grows when
 // Redis loses its data. It does not if the data was lost within 5 ms (FLUSHALL in use), or if the clock of the next
@@ -54,7 +54,7 @@ func (h *Hold) Token() int64 { return h.inside().Token() }
 //
 // No error but ErrLost says anything about the guarded work. The work was alone if the hold was trusted when it ended:
 // ask Held or Err before Unlock. If your callers repeat the work after an error, use [Lock.Do], whose errors say
-// whether the work ran. A deferred Unlock whose error you join to that of the function needs a named result: else the
+// whether the work ran. A deferred Unlock whose error you join to the function's needs a named result: else the
 // error is dropped without a word.
 func (h *Hold) Unlock(ctx context.Context) error { return h.inside().Unlock(ctx) }
 
@@ -127,7 +127,7 @@ func (h *Hold) Err() error { return h.inside().Err() }
 // Remaining returns how long the lease can be trusted from now on without another renewal; 0 if it is over.
 func (h *Hold) Remaining() time.Duration { return h.inside().Remaining() }
 
-// Sequence returns the place in the queue from which the lock was granted: greater than that of every waiter of this
+// Sequence returns the place in the queue from which the lock was granted: greater than the place of every waiter of this
 // lock that was queued before. It is 0 for a lock that was acquired without a place in the queue, by a local hand-off,
 // or by a waiter that had to ask again, and may have lost its place.
 func (h *Hold) Sequence() int64 { return h.inside().Sequence() }

@@ -85,7 +85,7 @@ func Open(url string, opts ...Option) (*Client, error) {
 }
 
 // Check publishes to the client's own inbox, and returns once the message is there: the whole way of a grant. Use it
-// as a health check. If ctx ends first, the error is that of ctx, joined with [ErrUnavailable] if Check took more than
+// as a health check. If ctx ends first, the error is ctx's, joined with [ErrUnavailable] if Check took more than
 // 50 ms. It is ErrUnavailable at once if scripts do not see the inbox, as behind a proxy that sends subscriptions to
 // another server. For a user who may not subscribe or publish, the error says so. After Close it is [ErrClosed]. If a
 // connection ends in between, the check is sent once more.

@@ -49,7 +49,7 @@ func (l *Lock) TryLock(ctx context.Context) (*Hold, error) {
 }
 
 // TryLockFor is Lock for wait at most, which must be more than 0. After that it returns [ErrNotAcquired]. If ctx ends
-// first, the error is that of ctx. wait puts no deadline on the hold's context.
+// first, the error is ctx's. wait puts no deadline on the hold's context.
 func (l *Lock) TryLockFor(ctx context.Context, wait time.Duration) (*Hold, error) {
 	h, err := l.inside().TryLockFor(ctx, wait)
 	return (*Hold)(h), err
@@ -140,7 +140,7 @@ type State struct {
 	// Shares is how many entries the readers of a read-write lock have in Redis. It is 0 for other locks. As a rule
 	// the readers of a process share one entry. A reader has its own entry if its lease, or its shortest or longest
 	// hold, differs, if it came after a queued writer, or if its client had not yet heard of the name. Holder is one
-	// of them, and Remaining is that of the longest lease.
+	// of them. Remaining is the time of the longest lease.
 	Shares int
 	// Lingers reports that the client which asks keeps the lock without a hold (rlock.WithLinger). A request for the
 	// lock ends that.

@@ -57,19 +57,20 @@ func WithMaxHold(d time.Duration) LockOption { return terms.WithMaxHold(d) }
 // WithoutReentry makes an attempt return [ErrReentered] at once if its context holds the lock already.
 func WithoutReentry() LockOption { return terms.WithoutReentry() }
 
-// WithDeadlockCheck ends a wait with [ErrDeadlock] if it can never end: its context is derived from that of a hold,
+// WithDeadlockCheck ends a wait with [ErrDeadlock] if it can never end: its context is derived from a hold's context,
 // and the holder of the wanted lock waits, directly or over others, for that hold's lock. Of such a circle the
 // youngest wait ends whose lock has the option. The others go on when its caller gives back what it holds. Default: a
 // circle stays until a context ends.
 //
 // It is the wait-for graph of databases, over processes. The client asks once a wait has lasted for a second, and then
-// once a second, with two commands for each lock on the way. A call that does not wait, or holds nothing, costs
-// nothing. A circle is found two to four seconds after it closes, because it must be seen twice. The graph is made of
-// what clients tell of holds of rlock, fairlock, spinlock, rwlock, multilock and leader (see [Identity]). So it misses
-// a circle that has - several clients, one of which tells nothing ([WithoutRecord]), or has more than 1000 waits and
-// holds; - a hold whose context is no ancestor of the wait's, as in a multi-lock that is not complete yet; - a hold of
-// another client than the wait's, unless the wait is for that very lock; - permits, latches and barriers, a redlock,
-// or a lock of Redisson; - more than 32 waits.
+// once a second, with two commands for each lock on the way. A call that does not wait, or holds nothing, costs nothing.
+// A circle is found two to four seconds after it closes, because it must be seen twice. The graph is made of what clients
+// tell of holds of rlock, fairlock, spinlock, rwlock, multilock and leader (see [Identity]). So it misses a circle with
+//   - several clients, if one tells nothing ([WithoutRecord]), or has more than 1000 waits and holds;
+//   - a hold whose context is no ancestor of the wait's, as in a multi-lock that is not complete yet;
+//   - a hold of another client than the wait's, unless the wait is for that very lock;
+//   - permits, latches and barriers, a redlock, or a lock of Redisson;
+//   - more than 32 waits.
 //
 // See also [Client.Deadlocks].
 func WithDeadlockCheck() LockOption { return terms.WithDeadlockCheck() }

@@ -35,7 +35,7 @@ func WithoutPubSub() Option {
 	return session.Option(func(o *session.Options) { o.WithoutPubSub = true })
 }
 
-// WithRedisson makes locks, read-write locks and semaphores take turns with those of Java processes that use Redisson:
+// WithRedisson makes locks, read-write locks and semaphores take turns with the ones of Java processes that use Redisson:
 // each side hears the releases of the other, and neither starves. Set it on all clients that share a name with
 // Redisson. Without it the two sides exclude each other all the same, but a waiter sleeps until its next question: two
 // seconds for ours, the holder's lease for Redisson's. Default: without, because it costs each acquire and release

@@ -70,7 +70,7 @@ func TestSnippets(t *testing.T) {
 	require.GreaterOrEqual(t, count["right"], 20)
 }
 
-// functions are those of a file of snippets that are about a client, a context, an error or a request.
+// functions returns the functions of a file of snippets that are about a client, a context, an error or a request.
 func functions(t *testing.T, analyzer, kind string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", analyzer, kind+".go"))

@@ -10,7 +10,7 @@ import (
 )
 
 // WaitTimeout reports a context with a deadline that is made for the wait, and bounds the work as well: the context
-// of a hold, and that of the function of Do, is derived from it. TryLockFor, TryAcquireFor and TryDoFor bound the wait
+// of a hold, and the context of the function of Do, are derived from it. TryLockFor, TryAcquireFor and TryDoFor bound the wait
 // alone.
 //
 // A deadline for both may be meant. So it is reported only if the context is used for this call alone, and something

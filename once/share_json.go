@@ -16,7 +16,7 @@ import (
 //	})
 //
 // All callers get the value decoded anew, also the one whose f ran: what JSON drops, no caller has. The errors are
-// those of Share, and two more. If JSON cannot encode the value, f has failed with that error. If the result of another
+// the errors of Share, and two more. If JSON cannot encode the value, f has failed with that error. If the result of another
 // caller is no T, the error matches ErrWrongType of package latchkey: all callers should share the same type. With an
 // error that has no value beside it, the value is zero.
 func ShareJSON[T any](ctx context.Context, c *latchkey.Client, name string, f func(context.Context, *Run) (T, error), opts ...Option) (T, error) {

@@ -65,7 +65,7 @@ func TestRooms(t *testing.T) {
 	require.ElementsMatch(t, slices.Collect(maps.Keys(allowed)), found)
 }
 
-// rooms are those of the table, each with what it may import.
+// rooms returns the rooms of the table, each with what it may import.
 func rooms(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile("README.md")

@@ -20,7 +20,7 @@ import (
 // [NewCounting].
 //
 // Requests are granted in the order of arrival. As long as a process knows of no other waiters, its goroutines pass
-// single permits on without a command, as those of a [Semaphore] do.
+// single permits on without a command, as a [Semaphore] does.
 //
 // Each request and release takes effect once, also if its reply was lost and it was sent again: Redis keeps a record
 // of it until the client says that it was answered, ten minutes at most. [latchkey.Client.Shutdown] does not wait for
@@ -69,7 +69,7 @@ func (s *Counting) TryAcquire(ctx context.Context, n int) error {
 }
 
 // TryAcquireFor is Acquire for wait at most, which must be more than 0. After that it returns ErrNotAcquired. If ctx
-// ends first, the error is that of ctx.
+// ends first, the error is ctx's.
 func (s *Counting) TryAcquireFor(ctx context.Context, n int, wait time.Duration) error {
 	limited, cancel, err := grant.Within(ctx, s.base.p.Name, wait)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Counting) TryAcquireFor(ctx context.Context, n int, wait time.Duration)
 // permits are lost, because no process owns them.
 //
 // An error that matches [latchkey.ErrNotRun] says that f never ran, and has the error of Acquire as its reason. Any
-// other error is f's, joined with that of the release if Redis refused it. Do waits for the release for 100 ms at most.
+// other error is f's, joined with the error of the release if Redis refused it. Do waits for the release for 100 ms at most.
 // Then the release goes on in the background. If it fails there, that is logged.
 func (s *Counting) Do(ctx context.Context, n int, f func(context.Context) error) error {
 	return s.guard(ctx, n, s.Acquire(ctx, n), f)

@@ -52,7 +52,7 @@ func WithWaitForCapacity() Option { return func(o *settings) { o.demand.Grow = t
 func WithWaitForInit() Option { return func(o *settings) { o.demand.Unset = true } }
 
 // WithBudget lets the goroutines of this process pass permits on among themselves, without a command, although others
-// wait. They stand in a line inside the process, the first of which queues in Redis. A Release leaves its permits to
+// wait. They stand in a line inside the process, and the first goroutine of the line queues in Redis. A Release leaves its permits to
 // the next in the line that wants as many, on the same lease. Without the option only single permits are passed on, up
 // to 32 times and for 5 ms, and no more once the process knows that others wait. With [WithoutLocalHandOff] every
 // request queues in Redis.
@@ -63,7 +63,7 @@ func WithWaitForInit() Option { return func(o *settings) { o.demand.Unset = true
 // and up to a second. Of two semaphores of one name on one client the shorter budget counts.
 //
 // Not passed on are permits that were taken while no goroutine of the process waited, permits of TryAcquire and Drain,
-// permits of which a part was given back, and those with [WithFixedLease]. It excludes [WithOvertaking] and
+// permits partly given back, and permits with [WithFixedLease]. It excludes [WithOvertaking] and
 // [WithWaitForCapacity]. A request in the line learns of [ErrCapacity] once it is the first. See [Permits.Token] for
 // what it means for tokens.
 func WithBudget(holds int, span time.Duration) Option {

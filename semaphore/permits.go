@@ -35,7 +35,7 @@ func (p *Permits) Context() context.Context { return p.inside().Context() }
 // It follows the server's clock, in microseconds since 1970.
 //
 // There is one exception: permits that goroutines of a process pass on among themselves. Their token may be smaller
-// than that of a later grant to others who hold beside them. It is greater than the tokens of earlier holds of the
+// than the token of a later grant to others who hold beside them. It is greater than the tokens of earlier holds of the
 // same permits, and no token is used twice. So a holder of permits that others have lost always has the greater token.
 // With [WithoutLocalHandOff] there is no exception.
 func (p *Permits) Token() int64 { return p.inside().Token() }
@@ -76,7 +76,7 @@ func (p *Permits) Err() error { return p.inside().Err() }
 // Remaining returns how long the lease can still be trusted without another renewal; 0 if it is over.
 func (p *Permits) Remaining() time.Duration { return p.inside().Remaining() }
 
-// Sequence returns the place in the queue from which the permits were granted: greater than that of every request that
+// Sequence returns the place in the queue from which the permits were granted: greater than the place of every request that
 // was queued before. It is 0 for permits that were acquired without a place in the queue, or by a waiter that had to
 // ask again.
 func (p *Permits) Sequence() int64 { return p.inside().Sequence() }

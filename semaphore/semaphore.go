@@ -1,4 +1,4 @@
-// Package semaphore is a semaphore across processes: a number of permits, some of which each request takes and gives
+// Package semaphore is a semaphore across processes: a number of permits. Each request takes some, and gives
 // back. Permits have a holder and a lease, as in Redisson's RPermitExpirableSemaphore: if a process dies, its permits
 // come back. [NewCounting] is the plain counter without holders, Redisson's RSemaphore.
 //
@@ -41,7 +41,7 @@
 // # In Redis
 //
 // The keys of a semaphore named N (after the key prefix) are N, {N}:timeout, latchkey_queue:{N}, latchkey_pace:{N},
-// latchkey_called:{N}, latchkey_token:{N}, latchkey_holders:{N}, and those that begin with latchkey_done:{N}; all
+// latchkey_called:{N}, latchkey_token:{N}, latchkey_holders:{N}, and keys that begin with latchkey_done:{N}; all
 // without the braces if N has some. A probe touches latchkey_probe:{N}, which never exists. Channels are
 // latchkey_inbox:*, and Redisson's redisson_sc:{N}, for which a Redis user also needs a key pattern.
 //
@@ -128,7 +128,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Permits, error) {
 }
 
 // TryAcquireFor is Acquire for wait at most, which must be more than 0. After that it returns ErrNotAcquired. If ctx
-// ends first, the error is that of ctx. Other errors are those of Acquire.
+// ends first, the error is ctx's. Other errors are those of Acquire.
 func (s *Semaphore) TryAcquireFor(ctx context.Context, n int, wait time.Duration) (*Permits, error) {
 	if err := s.base.validPermits(n, MaxPermits); err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (s *Semaphore) TryDoFor(ctx context.Context, n int, wait time.Duration, f f
 	return hold.Guard(ctx, p.inside(), err, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Permits)(h)) })
 }
 
-// Do is [Semaphore.Do] for a semaphore that is used once, as that of a tenant. An error of [New] matches
+// Do is [Semaphore.Do] for a semaphore that is used once, for a tenant say. An error of [New] matches
 // latchkey.ErrNotRun as well.
 func Do(ctx context.Context, c *latchkey.Client, name string, n int, f func(context.Context, *Permits) error, opts ...Option) error {
 	s, err := New(c, name, opts...)

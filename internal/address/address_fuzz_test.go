@@ -101,7 +101,7 @@ func TestMalformed(t *testing.T) {
 		_, err := Parse(address)
 		require.ErrorIs(t, err, fail.ErrInvalid)
 		require.ErrorContains(t, err, why)
-		require.NotContains(t, err.Error(), "ret", "the password is nobody's business")
+		require.NotContains(t, err.Error(), "ret", "no part of the password")
 		require.NotContains(t, err.Error(), "12", "nor is a part of it")
 	}
 	for _, address := range schemeless {

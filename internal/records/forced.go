@@ -11,7 +11,7 @@ import (
 const (
 	// forcedTTL is how long Redis keeps the record of who took a lock away.
 	forcedTTL = 24 * time.Hour
-	// forcedJustNow is how old that record may be to explain a loss of which a client has just heard. It is longer
+	// forcedJustNow is how old that record may be to explain a loss that a client has just heard of. It is longer
 	// than a message and the commands beside the message take.
 	forcedJustNow = time.Minute
 	// clockDiffers is by how much two readings of the server's clock may differ.

@@ -15,7 +15,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// watches has the waits of a client each of which ends if it is the youngest of a circle. The zero value is ready.
+// watches has the waits of a client that end when they are the youngest of a circle. The zero value is ready.
 type watches struct {
 	mu  sync.Mutex
 	all map[*Watch]struct{}

@@ -18,5 +18,5 @@ const MinHold = 10 * time.Millisecond
 // Attempts is how often what is done once fails at most.
 const Attempts = 4
 
-// Period is that of jobs.
+// Period is the period of jobs.
 const Period = 50 * time.Millisecond

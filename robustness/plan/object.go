@@ -43,7 +43,7 @@ type Object struct {
 	Exact    bool // who waits for it never gives up: so it is known what was free when
 }
 
-// Prefix is that of all keys. Some clients have it as their key prefix, others as a part of the names.
+// Prefix is the prefix of all keys. Some clients have it as their key prefix, others as a part of the names.
 const Prefix = "k/"
 
 // DataSuffix is how the keys end that are written with tokens.
@@ -66,7 +66,7 @@ func (o Object) Runs() bool {
 // Permits reports whether it has permits with holders.
 func (o Object) Permits() bool { return o.Family == Leased || o.Family == Queued }
 
-// NewObjects returns those of an episode. Keys are in the order of their places, as multi-locks take them.
+// NewObjects returns the objects of an episode. Keys are in the order of their places, as multi-locks take them.
 func NewObjects(rng *rand.Rand, topology Topology, parties int) []Object {
 	var all []Object
 	add := func(n int, o Object) {

@@ -26,7 +26,7 @@ func takenForBusy(ctx context.Context, lock *latchkey.Lock) error {
 		return charge(ctx, hold.Token())
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		return nil // somebody else does it
+		return nil // another process does it
 	}
 	return err
 }
