@@ -1,6 +1,8 @@
 package latchkey
 
 import (
+	"errors"
+
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/hold"
 )
@@ -45,3 +47,46 @@ var (
 	// ErrInvalid says that an argument or option is out of range. Nothing was done.
 	ErrInvalid = fail.ErrInvalid
 )
+
+// Error is the error of a call for one primitive, for errors.As. It adds to the sentinels, for errors.Is, what a program
+// may want to know beside them.
+//
+//	var refused *latchkey.Error
+//	if errors.As(err, &refused) && refused.Holder.Owner != "" {
+//		return fmt.Errorf("try again later: %v is at it", refused.Holder)
+//	}
+//
+// A TryLock or TryLockFor that is refused, and a Lock whose deadline passes, ask Redis after that who holds the lock.
+// They ask once, for 50 ms at most, and a client not more often than twenty times a second, after the first hundred. So
+// does what stands on them: a TryDo, or a multi-lock. The text says it too:
+//
+//	latchkey: "orders:42": not acquired: held by importer on web-3 (pid 17) for 14s
+type Error struct {
+	Name   string // of the primitive, as it was given to New; empty for an error that is about none
+	Holder Holder // who had the lock when the attempt was refused; the zero value: it is not known, or no lock
+	Err    error  // why
+	text   string
+}
+
+// Error is the text: one line that begins with "latchkey: " and the name.
+func (e *Error) Error() string { return e.text }
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+var _ = fail.Publish(func(e *fail.Error, target any) bool {
+	to, ok := target.(**Error)
+	if !ok {
+		return false
+	}
+	*to = &Error{Name: e.Name, Err: e.Err, text: e.Error()}
+	var inner *fail.Error
+	for of := e; of != nil; of, inner = inner, nil {
+		if of.Holder.Owner != "" {
+			(*to).Holder = holderOf(of.Holder)
+			break
+		}
+		errors.As(of.Err, &inner)
+	}
+	return true
+})

@@ -2,6 +2,7 @@ package latchkey_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -242,7 +243,7 @@ func ExampleWithNote() {
 		if err != nil {
 			return err
 		}
-		fmt.Println("held by", state.Who.Label) // on state.Who.Host, and after a second for state.Who.Note
+		fmt.Println("held by", state.Holder.Label) // on state.Who.Host, and after a second for state.Who.Note
 		return nil
 	})
 	if err != nil {
@@ -270,4 +271,26 @@ func ExampleClient_Pause() {
 	// Output:
 	// ann the database moves <nil>
 	// <nil>
+}
+
+// The error of an attempt that was refused says who has the lock.
+func ExampleError() {
+	ctx := context.Background()
+	c, err := latchkey.Open(os.Getenv("REDIS_URL"), latchkey.WithLabel("importer"))
+	if err != nil {
+		log.Panic(err)
+	}
+	defer c.Close()
+	orders := latchkey.Must(rlock.New(c, "orders"))
+	hold, err := orders.Lock(ctx)
+	if err != nil {
+		log.Panic(err)
+	}
+	defer func() { _ = hold.Unlock(ctx) }()
+	_, err = orders.TryLock(ctx)
+	var refused *latchkey.Error
+	if errors.As(err, &refused) {
+		fmt.Println(refused.Name, refused.Holder.Label, refused.Holder.PID == os.Getpid(), refused.Holder.Token == hold.Token())
+	}
+	// Output: orders importer true true
 }

@@ -105,9 +105,9 @@ func TestUntold(t *testing.T) {
 			var state latchkey.State
 			locktest.Eventually(t, "it knows itself", func() bool {
 				state, err = l.Inspect(t.Context())
-				return err == nil && !state.Who.Since.IsZero()
+				return err == nil && !state.Holder.Since.IsZero()
 			})
-			require.Equal(t, os.Getpid(), state.Who.PID)
+			require.Equal(t, os.Getpid(), state.Holder.PID)
 			locktest.Eventually(t, "it is logged", func() bool { return len(log.Lines("may not write who this client is")) == test.lines })
 			other, err := rueidisclient.New(refused)
 			require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestUntold(t *testing.T) {
 			require.NoError(t, err)
 			state, err = seen.Inspect(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, latchkey.Identity{Client: c.ID()}, state.Who)
+			require.Equal(t, latchkey.Identity{Client: c.ID()}, state.Holder.Identity)
 			require.Empty(t, locktest.Records(t, plain))
 			require.NoError(t, h.Unlock(t.Context()))
 		})

@@ -101,7 +101,7 @@ func (l *Lock) Attach(ctx context.Context, text string) (*Hold, error) {
 // Inspect has it as State.Forced. A client [WithoutRecord] tells nothing.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) { return l.inside().ForceUnlock(ctx) }
 
-// ForceUnlockToken is [Lock.ForceUnlock] for a holder that [Lock.Inspect] has shown: the holder with this State.Token,
+// ForceUnlockToken is [Lock.ForceUnlock] for a holder that [Lock.Inspect] has shown: the holder with this Token,
 // or 0 for a holder without a token. If another holder has the lock by now, it changes nothing, and returns false. A
 // negative token is [ErrInvalid].
 func (l *Lock) ForceUnlockToken(ctx context.Context, token int64) (bool, error) {
@@ -113,50 +113,9 @@ func (l *Lock) ForceUnlockToken(ctx context.Context, token int64) (bool, error) 
 // error of ctx if that has ended.
 func (l *Lock) Inspect(ctx context.Context) (State, error) {
 	s, err := l.inside().Inspect(ctx)
-	state := State{
-		Holder: s.Holder, Mine: s.Mine, Token: s.Token, Remaining: s.Remaining, Shares: s.Shares, Lingers: s.Lingers, MayLinger: s.MayLinger,
-		Waiting: s.Waiting, Queue: s.Queue, Who: Identity(s.Who), Forced: Identity(s.Forced),
-	}
+	state := State{Holder: holderOf(s.Holder), Readers: s.Readers, Waiting: s.Waiting, Forced: Identity(s.Forced)}
 	for _, w := range s.Waiters {
-		state.Waiters = append(state.Waiters, Identity(w))
+		state.Waiters = append(state.Waiters, Waiter{Identity(w.Party), w.Owner, w.Mine, Mode(w.Mode), w.Permits})
 	}
 	return state, err
-}
-
-// State is what [Lock.Inspect] returns. It may be out of date when it arrives.
-type State struct {
-	// Holder is the owner id of the holder: <client id>:<number>, or an id of Redisson. It is empty if the lock is
-	// free. The writer of a read-write lock has :write after it. With :rest after the number, the last holder has
-	// unlocked, and WithMinHold keeps the lock taken for Remaining. After a Detach it is an id of the client that
-	// detached the hold.
-	Holder string
-	// Mine reports whether the holder belongs to the client that asks.
-	Mine bool
-	// Token is the fencing token of the holder; the first token if goroutines of its process share some. It is 0 for a
-	// holder without a token, as of Redisson's RLock.
-	Token int64
-	// Remaining is the time until the lease ends, unless it is renewed. It is negative for a lease that never ends.
-	Remaining time.Duration
-	// Shares is how many entries the readers of a read-write lock have in Redis. It is 0 for other locks. As a rule
-	// the readers of a process share one entry. A reader has its own entry if its lease, or its shortest or longest
-	// hold, differs, if it came after a queued writer, or if its client had not yet heard of the name. Holder is one
-	// of them. Remaining is the time of the longest lease.
-	Shares int
-	// Lingers reports that the client which asks keeps the lock without a hold (rlock.WithLinger). A request for the
-	// lock ends that.
-	Lingers bool
-	// MayLinger reports that another client has the lock, and may keep it without a hold: Redis does not know. It is
-	// also true of a hold whose Wanted was called.
-	MayLinger bool
-	// Waiting is the number of entries in the queue.
-	Waiting int
-	// Queue has the owner ids of the first 1000 entries, the next one first.
-	Queue []string
-	// Who is the holder, as far as its client tells.
-	Who Identity
-	// Waiters says of each entry in Queue who it is, as far as its client tells.
-	Waiters []Identity
-	// Forced is the client that last took the lock away with [Lock.ForceUnlock], within a day, if that client tells.
-	// Since is when, and Note is the reason.
-	Forced Identity
 }

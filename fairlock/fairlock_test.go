@@ -50,7 +50,7 @@ func TestFIFOAcrossClients(t *testing.T) {
 			})
 			require.Eventually(t, func() bool {
 				state, err := locks[0].Inspect(t.Context())
-				return err == nil && state.Waiting == n+1 && len(state.Queue) == n+1
+				return err == nil && state.Waiting == n+1 && len(state.Waiters) == n+1
 			}, 10*time.Second, time.Millisecond)
 		}
 		require.NoError(t, held.Unlock(t.Context()))

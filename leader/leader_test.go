@@ -36,10 +36,15 @@ func TestTurns(t *testing.T) {
 		host, err := os.Hostname()
 		require.NoError(t, err)
 		require.NotEmpty(t, who.Client)
-		require.Equal(t, leader.Leader{
-			Client: who.Client, Host: host, PID: os.Getpid(), Program: "leader.test", Label: "leader.test", Version: who.Version,
-			Token: term.Token(), Since: term.Since(),
-		}, who)
+		require.Positive(t, who.Remaining)
+		require.NotZero(t, who.Opened)
+		require.Equal(t, leader.Leader{Holder: latchkey.Holder{
+			Identity: latchkey.Identity{
+				Client: who.Client, Host: host, PID: os.Getpid(), Program: "leader.test", Label: "leader.test", Version: who.Version,
+				Opened: who.Opened, Since: term.Since(),
+			},
+			Owner: who.Client, Token: term.Token(), Remaining: who.Remaining,
+		}}, who)
 
 		second := begin(t, two, nil)
 		queued(t, plain, 1)
@@ -540,7 +545,8 @@ func TestLeaderIsKnown(t *testing.T) {
 		if c == told {
 			require.Equal(t, "billing", who.Label)
 		} else {
-			require.Equal(t, leader.Leader{Client: c.ID(), Token: term.Token(), Since: term.Since()}, who)
+			require.Equal(t, latchkey.Identity{Client: c.ID(), Since: term.Since()}, who.Identity)
+			require.Equal(t, term.Token(), who.Token)
 		}
 		require.True(t, l.Resign())
 		require.ErrorIs(t, run.cause(t), leader.ErrResigned)

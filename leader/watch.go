@@ -7,6 +7,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/broadcast"
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/identity"
@@ -17,17 +18,11 @@ import (
 )
 
 // Leader says who leads. The zero value says that nobody does: then Token is 0. Of a client that tells nobody
-// who it is (latchkey.WithoutRecord) there is its id alone.
+// who it is (latchkey.WithoutRecord) there is its id alone. Since is when the term began, by the server's clock.
 type Leader struct {
-	Client    string    // id of its client: [latchkey.Client.ID]
-	Host      string    // name of the machine
-	PID       int       // of the process there
-	Program   string    // name of its program, without the folder
-	Label     string    // of its client: [latchkey.WithLabel]
-	Version   string    // of this library; empty where its build does not say
-	Preferred bool      // it is a preferred candidate
-	Token     int64     // of the term
-	Since     time.Time // when the term began, by the server's clock
+	latchkey.Holder
+
+	Preferred bool // it is a preferred candidate
 }
 
 // text is what Redis keeps of a leader's process: what its client says of itself, and more.
@@ -44,17 +39,18 @@ func textOf(c *session.Client, preferred bool) (string, error) {
 
 // parse reads what Redis says. A text that it cannot read is one of another version: then a leader without a
 // name leads.
-func parse(l lua.Leading) Leader {
-	if l.Token == 0 {
+func (l *Candidate) parse(leads lua.Leading) Leader {
+	if leads.Token == 0 {
 		return Leader{}
 	}
 	var who text
-	_ = json.Unmarshal([]byte(l.Who), &who) // see above
-	p := who.Party()
-	return Leader{
-		Client: p.Client, Host: p.Host, PID: p.PID, Program: p.Program, Label: p.Label, Version: p.Version,
-		Preferred: who.Preferred, Token: l.Token, Since: time.UnixMicro(l.Since),
+	_ = json.Unmarshal([]byte(leads.Who), &who) // see above
+	h := latchkey.Holder{
+		Identity: latchkey.Identity(who.Party()), Owner: who.Party().Client, Mine: who.Client == l.group.Client.IDs.Client, Token: leads.Token,
+		Remaining: time.Duration(leads.Ends) * time.Millisecond,
 	}
+	h.Since = time.UnixMicro(leads.Since)
+	return Leader{h, who.Preferred}
 }
 
 // Leader returns who leads; the zero value when nobody does, or the leader has only just been granted the
@@ -69,7 +65,7 @@ func (l *Candidate) Leader(ctx context.Context) (Leader, error) {
 	if err != nil {
 		return Leader{}, l.group.ReadError(ctx, sent, l.name, err)
 	}
-	return parse(leading), nil
+	return l.parse(leading), nil
 }
 
 // Watch yields who leads now, and then each change, until ctx ends, or the client does. Then it yields the
@@ -101,7 +97,7 @@ func (l *Candidate) Watch(ctx context.Context) iter.Seq2[Leader, error] {
 				continue
 			}
 			last = view.Generation
-			if !yield(parse(lua.Leading{Token: view.Generation, Since: view.Number, Who: view.Bad}), nil) {
+			if !yield(l.parse(lua.Leading{Token: view.Generation, Since: view.Number, Who: view.Bad, Ends: view.Ends}), nil) {
 				return
 			}
 		}

@@ -87,7 +87,7 @@ func TestSeveralOfOneClient(t *testing.T) {
 					for _, part := range ofKinds(t, other, names...) {
 						state, err := part.Inspect(t.Context())
 						require.NoError(t, err)
-						require.Empty(t, state.Holder, "%s lingers, which its script did not tell Redis", part.Name())
+						require.Empty(t, state.Holder.Owner, "%s lingers, which its script did not tell Redis", part.Name())
 						unlock(t, take(t, writer(t, other, part)))
 					}
 				}

@@ -50,7 +50,7 @@ func TestEndsWithTheFirstThatIsLost(t *testing.T) {
 				require.Zero(t, h.Remaining())
 				state, err := locks(t, open(t, s), "1")[0].Inspect(t.Context())
 				require.NoError(t, err)
-				require.NotEmpty(t, state.Holder, "the others are held until Unlock")
+				require.NotEmpty(t, state.Holder.Owner, "the others are held until Unlock")
 				err = h.Unlock(t.Context())
 				require.ErrorIs(t, err, latchkey.ErrLost)
 				require.ErrorContains(t, err, `"2"`)
@@ -335,7 +335,7 @@ func TestReplyLost(t *testing.T) {
 					for _, other := range others {
 						state, err := other.Inspect(t.Context())
 						require.NoError(t, err)
-						require.Equal(t, h.Tokens()[other.Name()], state.Token)
+						require.Equal(t, h.Tokens()[other.Name()], state.Holder.Token)
 					}
 					require.NoError(t, h.Unlock(t.Context()))
 					require.EqualValues(t, 1, lost.Load())

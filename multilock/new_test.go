@@ -121,7 +121,7 @@ func free(t testing.TB, all ...*latchkey.Lock) {
 		require.Eventually(t, func() bool {
 			var err error
 			state, err = l.Inspect(context.Background())
-			return err == nil && state.Holder == "" && state.Waiting == 0
+			return err == nil && state.Holder.Owner == "" && state.Waiting == 0
 		}, long, 5*time.Millisecond, "%s: %+v", l.Name(), &state)
 	}
 }

@@ -131,7 +131,7 @@ func TestBackoff(t *testing.T) {
 		require.NoError(t, err)
 		require.Eventually(t, func() bool {
 			state, err := l.Inspect(t.Context())
-			return err == nil && state.Mine
+			return err == nil && state.Holder.Mine
 		}, 10*time.Second, time.Millisecond)
 		next.Cancel()
 		require.ErrorIs(t, next.Outcome(t), context.Canceled)

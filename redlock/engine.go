@@ -70,6 +70,7 @@ func (w *engine) Acquire(a grant.Attempt) (*grant.Hold, error) {
 		q, err = w.acquire(a, contends)
 	}
 	if err != nil {
+		err = w.blame(err)
 		w.servers[0].Attempted(a.Parent, 0, began, contended, err)
 		return nil, err
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
@@ -25,7 +27,19 @@ func (w *engine) whoHolds(ctx context.Context) []any {
 	if err != nil {
 		return []any{"error", err}
 	}
-	return append([]any{"queued", state.Waiting}, session.Holder(state.Who)...)
+	return append([]any{"queued", state.Waiting}, session.Holder(state.Holder.Party)...)
+}
+
+// blame adds to the error of a refused attempt who holds the lock on a majority: as grant's blame.
+func (w *engine) blame(err error) error {
+	if grant.Blames(w.Client(), err) {
+		ctx, cancel := context.WithTimeout(w.Client().Stopped, grant.BlameLimit)
+		defer cancel()
+		if state, asked := w.Inspect(ctx); asked == nil {
+			return fail.HeldBy(w.name, err, state.Holder)
+		}
+	}
+	return err
 }
 
 // acquired calls the hook for a hold that begins. If the hook panics, acquired releases the hold, because the caller

@@ -58,7 +58,7 @@ func TestOneAtATime(t *testing.T) {
 				require.True(t, held.Held())
 				state, err := b.Inspect(t.Context())
 				require.NoError(t, err)
-				require.Equal(t, held.Token(), state.Token)
+				require.Equal(t, held.Token(), state.Holder.Token)
 				_, err = b.TryLock(t.Context())
 				require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 				_, err = b.TryLockFor(t.Context(), 20*time.Millisecond)

@@ -84,17 +84,17 @@ func (w *engine) Inspect(ctx context.Context) (lock.State, error) {
 	}
 	byToken := map[int64][]lock.State{}
 	for _, s := range states {
-		if s.Holder != "" {
-			byToken[s.Token] = append(byToken[s.Token], s)
+		if s.Holder.Owner != "" {
+			byToken[s.Holder.Token] = append(byToken[s.Holder.Token], s)
 		}
 	}
 	for _, parts := range byToken {
 		if len(parts) >= w.majority {
-			slices.SortFunc(parts, func(a, b lock.State) int { return int(b.Remaining - a.Remaining) })
+			slices.SortFunc(parts, func(a, b lock.State) int { return int(b.Holder.Remaining - a.Holder.Remaining) })
 			state := parts[0]
-			state.Remaining = parts[w.majority-1].Remaining
+			state.Holder.Remaining = parts[w.majority-1].Holder.Remaining
 			line := slices.MaxFunc(states, func(a, b lock.State) int { return a.Waiting - b.Waiting }) // the coordinator's
-			state.Waiting, state.Queue, state.Waiters = line.Waiting, line.Queue, line.Waiters
+			state.Waiting, state.Waiters = line.Waiting, line.Waiters
 			return state, nil
 		}
 	}

@@ -140,7 +140,7 @@ func ExampleWithLinger() {
 		}
 	}
 	state, err := lock.Inspect(ctx)
-	fmt.Println("nobody holds it, and it lingers:", state.Lingers, err)
+	fmt.Println("nobody holds it, and it lingers:", state.Holder.Mode == latchkey.ModeLinger, err)
 	// Output:
 	// read 0
 	// read 1

@@ -39,7 +39,7 @@ func free(t *testing.T, l *latchkey.Lock) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		s, err := l.Inspect(t.Context())
-		return err == nil && s.Holder == ""
+		return err == nil && s.Holder.Owner == ""
 	}, 10*time.Second, time.Millisecond)
 }
 
@@ -59,8 +59,8 @@ func TestLingers(t *testing.T) {
 		}
 		after, err := l.Inspect(t.Context())
 		require.NoError(t, err)
-		require.NotEmpty(t, after.Holder)
-		require.Equal(t, before.Holder, after.Holder, "one id had it all the while")
+		require.NotEmpty(t, after.Holder.Owner)
+		require.Equal(t, before.Holder.Owner, after.Holder.Owner, "one id had it all the while")
 	})
 }
 

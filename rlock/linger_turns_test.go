@@ -24,7 +24,7 @@ func TestLingerOfThoseWhoTakeTurns(t *testing.T) {
 					pair(t, l)
 					state, err := watch.Inspect(t.Context())
 					require.NoError(t, err)
-					if state.Holder != "" {
+					if state.Holder.Owner != "" {
 						n++
 					}
 				}

@@ -105,7 +105,7 @@ func TestLingerAndContexts(t *testing.T) {
 		require.NoError(t, first.Unlock(t.Context()))
 		state, err := l.Inspect(t.Context())
 		require.NoError(t, err)
-		require.False(t, state.Lingers, "one of its holds is left")
+		require.NotEqual(t, latchkey.ModeLinger, state.Holder.Mode, "one of its holds is left")
 		require.NoError(t, again.Unlock(t.Context()))
 		require.ErrorIs(t, context.Cause(first.Context()), latchkey.ErrReleased)
 		require.ErrorIs(t, again.Err(), latchkey.ErrReleased)
@@ -172,8 +172,8 @@ func TestInspectALingeringLock(t *testing.T) {
 			t.Helper()
 			state, err := l.Inspect(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, []bool{lingers, mayLinger}, []bool{state.Lingers, state.MayLinger})
-			require.Zero(t, state.Shares)
+			require.Equal(t, []bool{lingers, mayLinger}, []bool{state.Holder.Mode == latchkey.ModeLinger, state.Holder.Mode == latchkey.ModeMayLinger})
+			require.Zero(t, state.Readers)
 		}
 		says(l, false, false)
 		h, err := l.Lock(t.Context())
@@ -214,7 +214,7 @@ func TestLingerInACluster(t *testing.T) {
 			pair(t, l) // it is used again: so it is worth to linger
 			state, err := l.Inspect(t.Context())
 			require.NoError(t, err)
-			require.True(t, state.Lingers)
+			require.Equal(t, latchkey.ModeLinger, state.Holder.Mode)
 			began := time.Now()
 			pair(t, other)
 			require.Less(t, time.Since(began), time.Second)

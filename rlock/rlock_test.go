@@ -46,7 +46,7 @@ func TestOneDelegate(t *testing.T) {
 		state, err := other.Inspect(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 1, state.Waiting)
-		require.True(t, state.Mine)
+		require.True(t, state.Holder.Mine)
 		require.NoError(t, held.Unlock(t.Context()))
 		wg.Wait()
 		require.IsIncreasing(t, order)

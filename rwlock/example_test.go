@@ -90,11 +90,11 @@ func ExampleLock_Write_downgrade() {
 	other, err := catalog.Read().TryLock(ctx) // others read as well now
 	fmt.Println(other.Held(), err)
 	_, err = catalog.Write().TryLock(ctx)
-	fmt.Println(err)
+	fmt.Println("another writer:", errors.Is(err, latchkey.ErrNotAcquired))
 	fmt.Println(errors.Join(other.Unlock(ctx), hold.Unlock(ctx)))
 	// Output:
 	// true <nil>
-	// latchkey: "catalog": not acquired
+	// another writer: true
 	// <nil>
 }
 

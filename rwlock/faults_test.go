@@ -51,7 +51,7 @@ func TestRepliesLost(t *testing.T) {
 			p, l := through(t, s)
 			lose(t, p, redistest.LoseReply, redistest.IsAcquire)
 			h, beside := take(t, l.Read()), take(t, l.Read())
-			require.Equal(t, h.Token(), state(t, l, 1, 0).Token)
+			require.Equal(t, h.Token(), state(t, l, 1, 0).Holder.Token)
 			unlock(t, h)
 			unlock(t, beside)
 			clean(t, s.Client(t))
@@ -89,7 +89,7 @@ func TestRepliesLost(t *testing.T) {
 				unlock(t, two)
 				h := next.Granted(t)
 				require.True(t, h.Held())
-				require.Equal(t, h.Token(), state(t, other, 0, 0).Token)
+				require.Equal(t, h.Token(), state(t, other, 0, 0).Holder.Token)
 				unlock(t, h)
 				clean(t, s.Client(t))
 			})
@@ -513,7 +513,7 @@ func TestPlaceOfReadersIsInherited(t *testing.T) {
 			state(t, l, 0, 1)
 			inLine(t, l.Read(), n)
 		}
-		place := state(t, l, 0, 1).Queue[0]
+		place := state(t, l, 0, 1).Waiters[0].Owner
 		writer := later(t, newLock(t, open(t, s)).Write())
 		state(t, l, 0, 2)
 		for n := range 2 {
@@ -524,7 +524,7 @@ func TestPlaceOfReadersIsInherited(t *testing.T) {
 		}
 		readers[3].Cancel() // in the middle of the line
 		<-readers[3].Ended
-		require.Equal(t, place, state(t, l, 0, 2).Queue[0])
+		require.Equal(t, place, state(t, l, 0, 2).Waiters[0].Owner)
 		unlock(t, h)
 		one, two := readers[2].Granted(t), readers[4].Granted(t)
 		state(t, l, 1, 1)

@@ -57,7 +57,7 @@ func state(t testing.TB, l *rwlock.Lock, shares, waiting int) (s latchkey.State)
 	require.Eventually(t, func() bool {
 		var err error
 		s, err = l.Read().Inspect(context.Background())
-		return err == nil && s.Shares == shares && s.Waiting == waiting
+		return err == nil && s.Readers == shares && s.Waiting == waiting
 	}, long, 5*time.Millisecond, "%d share it, and %d wait", shares, waiting)
 	return s
 }

@@ -245,7 +245,7 @@ func TestPlaceIsLeft(t *testing.T) {
 			require.ErrorIs(t, delegate.Outcome(t), context.Canceled)
 			require.Eventually(t, func() bool {
 				state, err := other.Inspect(t.Context())
-				return err == nil && state.Waiting == 2 && state.Queue[heir-1].Permits == heir
+				return err == nil && state.Waiting == 2 && state.Waiters[heir-1].Permits == heir
 			}, long, 5*time.Millisecond, "its place, or one of its own at the end")
 			require.NoError(t, held.Release(t.Context()))
 			if heir == 1 {

@@ -3,6 +3,7 @@ package semaphore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
@@ -13,47 +14,33 @@ import (
 
 // State is what [Semaphore.Inspect] returns: a snapshot, which may be out of date when it arrives.
 type State struct {
-	Capacity  int       // how many permits there are
-	Available int       // how many of them are free; negative while more are held than there are
-	InUse     int       // how many are held
-	Holders   []Holder  // of at most 1000 permits, those whose leases end first
-	Waiting   int       // entries in the queue
-	Queue     []Request // the first 1000, the next one first
+	Capacity  int               // how many permits there are
+	Available int               // how many of them are free; negative while more are held than there are
+	InUse     int               // how many are held
+	Holders   []latchkey.Holder // of at most 1000 permits, those whose leases end first
+	Waiting   int               // entries in the queue
+	Waiters   []latchkey.Waiter // the first 1000, the next one first
 }
 
-// Holder is one that holds permits.
-type Holder struct {
-	Owner     string        // <client id>:<number>, or the permit's id for one of Redisson's
-	Mine      bool          // it belongs to the client that inspects
-	Permits   int           // how many it holds; 1 for one of Redisson's
-	Token     int64         // its fencing token; 0 for one of Redisson's
-	Remaining time.Duration // until its lease ends unless it is renewed; negative: never
-
-	Who latchkey.Identity // as far as its client tells
-}
-
-// Request is one that waits for permits.
-type Request struct {
-	Owner   string // <client id>:<number>
-	Permits int    // how many it is for
-
-	Who latchkey.Identity // as far as its client tells
+// String says in words how many permits are free, and how many wait.
+func (s State) String() string {
+	return fmt.Sprintf("%d of %d permits free, %d waiting", s.Available, s.Capacity, s.Waiting)
 }
 
 // resolve finds out who the holders and the requests are.
 func (s *State) resolve(ctx context.Context, c *session.Client, key string) {
-	owners := make([]string, 0, len(s.Holders)+len(s.Queue))
+	owners := make([]string, 0, len(s.Holders)+len(s.Waiters))
 	for _, h := range s.Holders {
 		owners = append(owners, h.Owner)
 	}
-	for _, r := range s.Queue {
+	for _, r := range s.Waiters {
 		owners = append(owners, r.Owner)
 	}
 	for i, p := range c.Records.Who(ctx, key, owners) {
 		if i < len(s.Holders) {
-			s.Holders[i].Who = latchkey.Identity(p)
+			s.Holders[i].Identity = latchkey.Identity(p)
 		} else {
-			s.Queue[i-len(s.Holders)].Who = latchkey.Identity(p)
+			s.Waiters[i-len(s.Holders)].Identity = latchkey.Identity(p)
 		}
 	}
 }
@@ -80,14 +67,14 @@ func (b *base) inspect(ctx context.Context, limit int) (State, error) {
 		Capacity: int(census.Free + census.Held), Available: int(census.Free), InUse: int(census.Held), Waiting: int(census.Length),
 	}
 	for _, h := range census.Holders {
-		s.Holders = append(s.Holders, Holder{
+		s.Holders = append(s.Holders, latchkey.Holder{
 			Owner: h.Owner, Mine: lua.ClientOf(h.Owner) == c.IDs.Client, Permits: int(h.Permits), Token: h.Token,
 			Remaining: time.Duration(h.Ends) * time.Millisecond,
 		})
 	}
 	for _, entry := range census.Queue {
-		if owner, permits, err := lua.ParseRequest(entry); err == nil {
-			s.Queue = append(s.Queue, Request{Owner: owner, Permits: permits})
+		if w, err := lua.ParseEntry(entry); err == nil {
+			s.Waiters = append(s.Waiters, latchkey.Waiter{Owner: w.Owner, Mine: lua.ClientOf(w.Owner) == c.IDs.Client, Permits: w.Permits})
 		}
 	}
 	s.resolve(ctx, c, q.At.Name())

@@ -370,7 +370,7 @@ func TestReleaseGrantsToSeveral(t *testing.T) {
 		state, err := sem.Inspect(t.Context())
 		require.NoError(t, err)
 		var asked []int
-		for _, r := range state.Queue {
+		for _, r := range state.Waiters {
 			asked = append(asked, r.Permits)
 		}
 		require.Equal(t, []int{1, 2, 3, 4, 1}, asked)

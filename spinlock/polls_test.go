@@ -150,7 +150,7 @@ func TestCopyOfAnAttemptArrives(t *testing.T) {
 		p.Deliver()
 		state, err := newLock(t, open(t, s.Option())).Inspect(t.Context())
 		require.NoError(t, err)
-		require.Greater(t, state.Token, h.Token())
+		require.Greater(t, state.Holder.Token, h.Token())
 		takenOnce(t, s, h, a.Granted(t))
 	})
 }
@@ -161,7 +161,7 @@ func takenOnce(t *testing.T, s *redistest.Server, before, got *latchkey.Hold) {
 	require.Greater(t, got.Token(), before.Token())
 	state, err := newLock(t, open(t, s.Option())).Inspect(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, got.Token(), state.Token)
+	require.Equal(t, got.Token(), state.Holder.Token)
 	last, err := s.Client(t).Do(t.Context(), s.Client(t).B().Get().Key("redisson_lock_token:{a}").Build()).AsInt64()
 	require.NoError(t, err)
 	require.Equal(t, got.Token(), last, "no other token was given out")
@@ -215,7 +215,7 @@ func TestReplyOfACancelledAttemptIsLost(t *testing.T) {
 	other := newLock(t, open(t, s.Option()))
 	require.Eventually(t, func() bool {
 		state, err := other.Inspect(t.Context())
-		return err == nil && state.Token > h.Token()
+		return err == nil && state.Holder.Token > h.Token()
 	}, long, 5*time.Millisecond, "it has the lock, and does not know")
 	a.Cancel()
 	require.ErrorIs(t, a.Outcome(t), context.Canceled)

@@ -45,7 +45,7 @@ func TestHolderKilled(t *testing.T) {
 	_, err = l.TryLock(t.Context())
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 	h := next.Granted(t)
-	require.Greater(t, h.Token(), before.Token)
+	require.Greater(t, h.Token(), before.Holder.Token)
 	unlock(t, h)
 	free(t, s)
 }

@@ -166,7 +166,7 @@ func TestOvertakesNobody(t *testing.T) {
 		state, err := spin.Inspect(t.Context())
 		require.NoError(t, err)
 		require.Zero(t, state.Waiting)
-		require.Equal(t, state.Token, next.Granted(t).Token())
+		require.Equal(t, state.Holder.Token, next.Granted(t).Token())
 		unlock(t, next.Hold)
 	})
 }

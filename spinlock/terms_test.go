@@ -116,7 +116,7 @@ func TestRedissonHolds(t *testing.T) {
 			require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 			state, err := l.Inspect(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, theirs, state.Holder)
+			require.Equal(t, theirs, state.Holder.Owner)
 			next := later(t, l)
 			_, err = l.TryLockFor(t.Context(), 50*time.Millisecond)
 			require.ErrorIs(t, err, latchkey.ErrNotAcquired)

@@ -49,7 +49,7 @@ func queued(t *testing.T, l *latchkey.Lock, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		state, err := l.Inspect(t.Context())
-		return err == nil && len(state.Queue) == n
+		return err == nil && len(state.Waiters) == n
 	}, long, 5*time.Millisecond)
 }
 

@@ -304,7 +304,7 @@ func TestEndInTheMomentOfTheGrant(t *testing.T) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		state, err := inner.Inspect(t.Context())
-		return err == nil && state.Holder == "" && state.Waiting == 0
+		return err == nil && state.Holder.Owner == "" && state.Waiting == 0
 	}, long, 5*time.Millisecond)
 }
 

@@ -70,7 +70,9 @@ func chains(found []latchkey.Deadlock) [][]link {
 func partyOf(b latchkey.Blocked) party {
 	who := b.Who
 	who.Since, who.Note = b.Since, b.Note
-	return newParty(who.Client, who)
+	p := newParty(who)
+	p.Owner = told(who.Client)
+	return p
 }
 
 func printDeadlocks(out io.Writer, found []latchkey.Deadlock, now time.Time) {

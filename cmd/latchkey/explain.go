@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
@@ -101,7 +102,7 @@ func (p party) ends() bool {
 }
 
 // rests reports whether it has unlocked, and what it had stays taken for a while.
-func (p party) rests() bool { return strings.HasSuffix(string(p.Owner), ":rest") }
+func (p party) rests() bool { return latchkey.Mode(p.Mode) == latchkey.ModeRest }
 
 // hears says whether the process of an owner is connected, as far as its inbox tells it.
 func (l *looker) hears(ctx context.Context, owner string) (text string, err error) {

@@ -33,7 +33,7 @@ func TestExplain(t *testing.T) {
 	l := lockAt(t, s.URL(), "a job")
 	require.Eventually(t, func() bool {
 		state, err := l.Inspect(context.Background())
-		return err == nil && state.Waiting == 1 && state.Who.PID > 0 && state.Waiters[0].PID > 0
+		return err == nil && state.Waiting == 1 && state.Holder.PID > 0 && state.Waiters[0].PID > 0
 	}, limit, time.Millisecond)
 	out = explain("--watch", "1m")
 	require.Regexp(t, `(?m)^It is held by process \d+ on .* \(latchkey lock sh\), for .*, to do "sh"\.$`, out)

@@ -110,7 +110,7 @@ func TestOnceEveryOfASilentServer(t *testing.T) {
 		t.Helper()
 		require.Eventually(t, func() bool {
 			state, err := l.Inspect(context.Background())
-			return err == nil && state.Holder != "" && state.Waiting == n
+			return err == nil && state.Holder.Owner != "" && state.Waiting == n
 		}, limit, time.Millisecond)
 	}
 	waiting(0)

@@ -39,6 +39,7 @@ type report struct {
 // party is one that holds or waits.
 type party struct {
 	Owner     told       `json:"owner"`
+	Mode      told       `json:"mode,omitempty"` // read, write, rest; empty: the whole lock, or permits
 	Host      told       `json:"host,omitempty"`
 	PID       int        `json:"pid,omitempty"`
 	Program   told       `json:"program,omitempty"`
@@ -51,14 +52,21 @@ type party struct {
 	Permits   int        `json:"permits,omitempty"`
 }
 
-func newParty(owner string, who latchkey.Identity) party {
+func newParty(who latchkey.Identity) party {
 	p := party{
-		Owner: told(owner), Host: told(who.Host), PID: who.PID, Program: told(who.Program), Label: told(who.Label),
+		Host: told(who.Host), PID: who.PID, Program: told(who.Program), Label: told(who.Label),
 		Version: told(who.Version), Note: told(who.Note),
 	}
 	if !who.Since.IsZero() {
 		p.Since = &who.Since
 	}
+	return p
+}
+
+func newHolder(h latchkey.Holder) party {
+	p := newParty(h.Identity)
+	p.Owner, p.Mode, p.Permits = told(h.Owner), told(h.Mode), h.Permits
+	p.Token, p.Remaining = h.Token, seconds(h.Remaining)
 	return p
 }
 
@@ -188,19 +196,15 @@ func (r *report) addState(ctx context.Context, l *latchkey.Lock) error {
 	if err != nil {
 		return err
 	}
-	if s.Holder != "" {
-		p := newParty(s.Holder, s.Who)
-		p.Token, p.Remaining = s.Token, seconds(s.Remaining)
-		r.Holders = append(r.Holders, p)
+	if s.Holder.Owner != "" {
+		r.Holders = append(r.Holders, newHolder(s.Holder))
 	}
-	r.Shares, r.Waiting = s.Shares, s.Waiting
+	r.Shares, r.Waiting = s.Readers, s.Waiting
 	if !s.Forced.Since.IsZero() {
-		p := newParty("", s.Forced)
+		p := newParty(s.Forced)
 		r.Forced = &p
 	}
-	for i, owner := range s.Queue {
-		r.Waiters = append(r.Waiters, newParty(owner, s.Waiters[i]))
-	}
+	r.addWaiters(s.Waiters)
 	return nil
 }
 
@@ -211,16 +215,18 @@ func (r *report) addSemaphore(ctx context.Context, sem *semaphore.Semaphore) err
 	}
 	r.Capacity, r.Available, r.Waiting = s.Capacity, s.Available, s.Waiting
 	for _, h := range s.Holders {
-		p := newParty(h.Owner, h.Who)
-		p.Token, p.Remaining, p.Permits = h.Token, seconds(h.Remaining), h.Permits
-		r.Holders = append(r.Holders, p)
+		r.Holders = append(r.Holders, newHolder(h))
 	}
-	for _, q := range s.Queue {
-		p := newParty(q.Owner, q.Who)
-		p.Permits = q.Permits
+	r.addWaiters(s.Waiters)
+	return nil
+}
+
+func (r *report) addWaiters(all []latchkey.Waiter) {
+	for _, w := range all {
+		p := newParty(w.Identity)
+		p.Owner, p.Mode, p.Permits = told(w.Owner), told(w.Mode), w.Permits
 		r.Waiters = append(r.Waiters, p)
 	}
-	return nil
 }
 
 // seconds is what is left of a lease.

@@ -58,7 +58,7 @@ func busy(t *testing.T) *redistest.Server {
 	require.Eventually(t, func() bool { // each client tells it by itself, once it has lasted
 		state, err := wanted.Inspect(t.Context())
 		other, otherErr := alone.Inspect(t.Context())
-		return err == nil && len(state.Waiters) == 1 && state.Waiters[0].Note != "" && state.Who.Note != "" && otherErr == nil && other.Who.Note != ""
+		return err == nil && len(state.Waiters) == 1 && state.Waiters[0].Note != "" && state.Holder.Note != "" && otherErr == nil && other.Holder.Note != ""
 	}, limit, 10*time.Millisecond)
 	return s
 }

@@ -142,6 +142,7 @@ var masks = []struct {
 	{regexp.MustCompile(`"longest_wait":[0-9.]+`), `"longest_wait":SECONDS`},
 	{regexp.MustCompile(`"remaining_seconds":[0-9.]+`), `"remaining_seconds":SECONDS`},
 	{regexp.MustCompile(`\b[0-9]{2,7}\b`), "NUMBER"},
+	{regexp.MustCompile(`held by (client [A-Z2-7]{16}|.+ on .+ \(pid NUMBER\)( for SPAN)?)`), "held by HOLDER"}, // its record comes after a second
 	{regexp.MustCompile(`(redis|localhost|127\.0\.0\.1):[0-9]+`), "ADDRESS"},
 	{regexp.MustCompile(` {2,}`), " "},
 	{regexp.MustCompile(`[-─]{2,}`), "--"},

@@ -81,14 +81,16 @@ func (p *Primitive) Acquire(a Attempt) (*Hold, error) {
 	return hold, nil
 }
 
-// attempted calls the hook for an attempt that failed with err, and returns err.
+// attempted calls the hook for an attempt that failed with err. It returns err, with the holder if that is known.
 //
 //go:noinline
 func (p *Primitive) attempted(c *contender, err error) error {
 	if errors.Is(err, ErrSettled) {
 		return err
 	}
-	p.Attempted(c.Parent, c.Permits, c.began, c.finishContention(), err)
+	contended := c.finishContention() // first: a late answer would call the Waiting hook while blame asks
+	err = p.blame(err)
+	p.Attempted(c.Parent, c.Permits, c.began, contended, err)
 	return err
 }
 

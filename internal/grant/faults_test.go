@@ -29,7 +29,7 @@ func TestAcquireReplyLost(t *testing.T) {
 		s.Within(t, began, session.DefaultLease, "the repeated acquire finds that it has the lock")
 		state, err := l.Inspect(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, h.Token(), state.Token)
+		require.Equal(t, h.Token(), state.Holder.Token)
 		require.NoError(t, h.Unlock(t.Context()))
 		clean(t, s.Client(t)) // one Unlock frees it
 	})
@@ -69,7 +69,7 @@ func TestReleaseReplyLost(t *testing.T) {
 		require.True(t, owner.Held())
 		state, err := other.Inspect(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, owner.Token(), state.Token, "the new owner is untouched")
+		require.Equal(t, owner.Token(), state.Holder.Token, "the new owner is untouched")
 		require.NoError(t, owner.Unlock(t.Context()))
 		clean(t, s.Client(t))
 	})
@@ -139,7 +139,7 @@ func TestGrantForNobodyIsReleased(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, past.Unlock(t.Context()))
 		h := mustLock(t, lb)
-		do(t, s.Client(t), "RPUSH", "latchkey_queue:{a}", lua.Claim{Owner: state.Holder, Lease: 10_000}.Entry())
+		do(t, s.Client(t), "RPUSH", "latchkey_queue:{a}", lua.Claim{Owner: state.Holder.Owner, Lease: 10_000}.Entry())
 		require.NoError(t, h.Unlock(t.Context())) // grants it to the tenure that is over
 		began := time.Now()
 		h = mustLock(t, lb)

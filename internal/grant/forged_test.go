@@ -69,7 +69,7 @@ func TestAbsurdReplyOfAnAcquireThatRan(t *testing.T) {
 			require.EqualValues(t, 1, forged.Load())
 			require.Eventually(t, func() bool {
 				state, err := other.Inspect(context.Background())
-				return err == nil && state.Holder == ""
+				return err == nil && state.Holder.Owner == ""
 			}, 5*time.Second, time.Millisecond, "half a lease")
 			require.NoError(t, mustLock(t, other).Unlock(t.Context()))
 		})

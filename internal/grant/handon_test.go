@@ -268,7 +268,7 @@ func TestLateCopyOfOfferWhileHeld(t *testing.T) {
 	state, err := other.Inspect(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 1, state.Waiting, "it still waits")
-	require.LessOrEqual(t, state.Token, h.Token())
+	require.LessOrEqual(t, state.Holder.Token, h.Token())
 	require.True(t, h.Held())
 	require.NoError(t, h.Unlock(t.Context()))
 	after := third // as long as the budget of its process is not used up, which is 5 ms
@@ -660,7 +660,7 @@ func TestLeaseOfItsOwnGoesThroughRedis(t *testing.T) {
 				holder := func() string {
 					state, err := plain.Inspect(t.Context())
 					require.NoError(t, err)
-					return state.Holder
+					return state.Holder.Owner
 				}
 				h := mustLock(t, plain)
 				warm := lockLater(t, plain)

@@ -19,19 +19,18 @@ func (p *Primitive) slowWait(a *Attempt) *session.Slow {
 // whoHolds returns what to log about the holder of the lock, and how many waiters are queued. For permits, which many
 // owners have, it returns nothing. If Redis does not answer, it returns the error alone.
 func (p *Primitive) whoHolds(ctx context.Context) []any {
-	q := p.Queue
-	if !q.kind.Exclusive {
+	if !p.Queue.kind.Exclusive {
 		return nil
 	}
-	state, err := q.At.Client.Conn.Inspect(session.WithoutDeadline(ctx), q.At.Keys, 0)
+	holder, length, err := p.holder(ctx)
 	if err != nil {
 		return []any{"error", err}
 	}
-	queued := []any{"queued", state.Length}
-	if state.Owner == "" {
+	queued := []any{"queued", length}
+	if holder.Owner == "" {
 		return queued
 	}
-	return append(queued, session.Holder(q.At.Client.Records.Who(ctx, q.At.Name(), []string{state.Owner})[0])...)
+	return append(queued, session.Holder(holder.Party)...)
 }
 
 // slowHold makes the logger report a hold that lasts too long. The caller does not hold the mutex.

@@ -13,19 +13,11 @@ import (
 
 // State is the inside of the root package's State, which has the same fields.
 type State struct {
-	Holder    string        // owner id of the holder; empty when the lock is free
-	Mine      bool          // the holder belongs to this client
-	Token     int64         // the holder's fencing token, or the first of the block for its turns; 0: none
-	Remaining time.Duration // until the lease ends; negative: never
-	Shares    int           // tenures that hold the lock together; 0: it is not shared
-	Lingers   bool          // the lock is at this client, without a hold
-	MayLinger bool          // the lock is at another client, perhaps without a hold
-	Waiting   int           // entries in the queue
-	Queue     []string      // owner ids of the first entries, the next owner first
-
-	Who     identity.Party   // the holder
-	Waiters []identity.Party // the waiters of Queue
-	Forced  identity.Party   // who took the lock away last
+	Holder  identity.Holder // the zero value: the lock is free
+	Readers int             // tenures that hold the lock together; 0: it is not shared
+	Waiting int             // entries in the queue
+	Waiters []identity.Waiter
+	Forced  identity.Party // who took the lock away last
 }
 
 // Inspect returns who holds the lock and who waits for it in Redis. It sends the command once.
@@ -43,16 +35,31 @@ func (l *Lock) Inspect(ctx context.Context) (State, error) {
 		return State{}, q.At.ReadError(ctx, sent, l.p.Name, err)
 	}
 	held.Against(s.Owner, s.Shares) //nolint:contextcheck // what it ends is released in the background
-	state := State{Holder: s.Owner, Token: s.Token, Waiting: int(s.Length), Shares: int(s.Shares), Remaining: time.Duration(s.Ends) * time.Millisecond}
-	state.Mine = lua.ClientOf(s.Owner) == c.IDs.Client
-	state.Lingers = s.MayLinger && state.Mine && q.Lingers(s.Owner)
-	state.MayLinger = s.MayLinger && !state.Mine
+	state := State{Holder: grant.HolderOf(c, s), Readers: int(s.Shares), Waiting: int(s.Length)}
+	switch {
+	case s.MayLinger && !state.Holder.Mine:
+		state.Holder.Mode = identity.MayLinger
+	case s.MayLinger && q.Lingers(s.Owner):
+		state.Holder.Mode = identity.Lingers
+	}
+	owners, otherwise := []string{s.Owner}, identity.Mode("")
+	if q.At.Keys.Family() == lua.ReadWrite {
+		otherwise = identity.Writes
+	}
 	for _, entry := range s.Queue {
-		if owner, err := lua.ParseEntry(entry); err == nil {
-			state.Queue = append(state.Queue, owner)
+		if w, err := lua.ParseEntry(entry); err == nil {
+			mode := otherwise
+			if w.Shared {
+				mode = identity.Reads
+			}
+			state.Waiters = append(state.Waiters, identity.Waiter{Owner: w.Owner, Mine: lua.ClientOf(w.Owner) == c.IDs.Client, Mode: mode})
+			owners = append(owners, w.Owner)
 		}
 	}
-	parties, forced := c.Records.WhoAndForced(ctx, q.At.Name(), append([]string{state.Holder}, state.Queue...))
-	state.Who, state.Waiters, state.Forced = parties[0], parties[1:], forced
+	parties, forced := c.Records.WhoAndForced(ctx, q.At.Name(), owners)
+	state.Holder.Party, state.Forced = parties[0], forced
+	for i := range state.Waiters {
+		state.Waiters[i].Party = parties[i+1]
+	}
 	return state, nil
 }

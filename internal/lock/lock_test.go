@@ -33,8 +33,8 @@ func TestLockUnlock(t *testing.T) {
 		require.InDelta(t, session.DefaultLease, h.Remaining(), float64(time.Second))
 		state, err := l.Inspect(t.Context())
 		require.NoError(t, err)
-		require.True(t, state.Mine)
-		require.Equal(t, h.Token(), state.Token)
+		require.True(t, state.Holder.Mine)
+		require.Equal(t, h.Token(), state.Holder.Token)
 
 		require.NoError(t, h.Unlock(t.Context()))
 		require.False(t, h.Held())
@@ -276,7 +276,7 @@ func TestForceUnlock(t *testing.T) {
 		plain := s.Client(t)
 		state, err := l.Inspect(t.Context())
 		require.NoError(t, err)
-		client, number, _ := strings.Cut(state.Holder, ":")
+		client, number, _ := strings.Cut(state.Holder.Owner, ":")
 		tell := func(token int64) {
 			do(t, plain, "PUBLISH", "latchkey_inbox:"+client, fmt.Sprintf("1 f %s %d a", number, token))
 		}
@@ -288,7 +288,7 @@ func TestForceUnlock(t *testing.T) {
 		third := mustLock(t, l)
 		state, err = l.Inspect(t.Context())
 		require.NoError(t, err)
-		_, number, _ = strings.Cut(state.Holder, ":")
+		_, number, _ = strings.Cut(state.Holder.Owner, ":")
 		tell(third.Token())
 		<-third.Context().Done()
 		do(t, plain, "DEL", "a")
@@ -358,11 +358,11 @@ func TestCloseEndsHolds(t *testing.T) {
 		later := newLock(t, open(t, s.Option()), "a", delegate)
 		state, err := later.Inspect(t.Context())
 		require.NoError(t, err)
-		require.NotEmpty(t, state.Holder, "it stays taken: guarded code may still run")
+		require.NotEmpty(t, state.Holder.Owner, "it stays taken: guarded code may still run")
 		require.NoError(t, h.Unlock(t.Context()))
 		state, err = later.Inspect(t.Context())
 		require.NoError(t, err)
-		require.Empty(t, state.Holder)
+		require.Empty(t, state.Holder.Owner)
 	})
 }
 

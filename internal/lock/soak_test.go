@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/grant"
+	"github.com/latchkey-go/latchkey/internal/identity"
 	"github.com/latchkey-go/latchkey/internal/lock"
 	"github.com/latchkey-go/latchkey/internal/session"
 	"github.com/latchkey-go/latchkey/internal/terms"
@@ -136,7 +137,7 @@ func handoff(c *session.Client, kind string, args []string) {
 					w.lost.Add(1)
 				}
 				if few || lingers && rand.N(20) == 0 {
-					if s, err := l.Inspect(context.Background()); err == nil && s.Mine && s.Lingers {
+					if s, err := l.Inspect(context.Background()); err == nil && s.Holder.Mine && s.Holder.Mode == identity.Lingers {
 						w.lingered.Add(1)
 					}
 				}

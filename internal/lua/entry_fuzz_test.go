@@ -55,32 +55,30 @@ func FuzzEntry(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		owner, permits, err := lua.ParseRequest(text)
-		same, sameErr := lua.ParseEntry(text)
-		require.Equal(t, owner, same)
-		require.Equal(t, err, sameErr)
+		read, err := lua.ParseEntry(text)
+		owner, permits := read.Owner, read.Permits
 		claim, ours := claimOf(text)
 		if ours {
 			require.Equal(t, text, claim.Entry())
 			require.NoError(t, err)
 			require.Equal(t, claim.Owner, owner)
 			require.Equal(t, claim.Permits, permits)
+			require.Equal(t, claim.Shared, read.Shared)
 		}
-		if whose, n, read := readByScripts(text); read {
+		if whose, n, ok := readByScripts(text); ok {
 			require.NoError(t, err)
 			require.Equal(t, whose, owner)
 			require.EqualValues(t, n, permits)
 		}
 		if err != nil {
 			require.ErrorIs(t, err, lua.ErrReply)
-			require.Empty(t, owner)
-			require.Zero(t, permits)
+			require.Zero(t, read)
 			return
 		}
 		require.True(t, permits >= 0 && permits <= math.MaxInt32, permits)
 		require.True(t, strings.HasPrefix(text, lua.Version+":"+owner+":"))
 		require.Equal(t, 1, strings.Count(owner, ":"))
-		_, _, err = lua.ParseRequest("2" + text[1:])
+		_, err = lua.ParseEntry("2" + text[1:])
 		require.ErrorIs(t, err, lua.ErrReply, "another version")
 	})
 }

@@ -49,26 +49,27 @@ func parseNumber(text string) (n uint64, secret uint32, ok bool) {
 	return n, secret, err == nil
 }
 
-// ParseEntry returns the owner of a queue entry.
-func ParseEntry(entry string) (owner string, err error) {
-	owner, _, err = ParseRequest(entry)
-	return owner, err
+// Entry is what an entry of a queue says.
+type Entry struct {
+	Owner   string
+	Permits int  // for how many it waits; 0: for a lock
+	Shared  bool // for the half of a read-write lock that others may hold too
 }
 
-// ParseRequest returns the owner of an entry in the queue of a semaphore, and how many permits it asks for.
-// What nobody of ours writes is ErrReply, and nothing of it is returned: so are more permits than there can
-// be.
-func ParseRequest(entry string) (owner string, permits int, err error) {
+// ParseEntry reads an entry of a queue. If no client of ours writes such a text, the error is ErrReply, and nothing of
+// the text is returned. The same is true of more permits than there can be.
+func ParseEntry(entry string) (Entry, error) {
 	fields := strings.Split(entry, ":")
 	if len(fields) != 5 || fields[0] != Version {
-		return "", 0, fmt.Errorf("%w: queue entry %q", ErrReply, entry)
+		return Entry{}, fmt.Errorf("%w: queue entry %q", ErrReply, entry)
 	}
 	demand := fields[4]
-	n, err := strconv.ParseInt(demand[:len(demand)-len(strings.TrimLeft(demand, "0123456789"))], 10, 32)
+	flags := strings.TrimLeft(demand, "0123456789")
+	n, err := strconv.ParseInt(demand[:len(demand)-len(flags)], 10, 32)
 	if err != nil {
-		return "", 0, fmt.Errorf("%w: queue entry %q", ErrReply, entry)
+		return Entry{}, fmt.Errorf("%w: queue entry %q", ErrReply, entry)
 	}
-	return fields[1] + ":" + fields[2], int(n), nil
+	return Entry{Owner: fields[1] + ":" + fields[2], Permits: int(n), Shared: strings.Contains(flags, "s")}, nil
 }
 
 // IsOwner reports whether a text is an owner id of ours.

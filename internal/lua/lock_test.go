@@ -775,9 +775,9 @@ func TestQueueAgainstModel(t *testing.T) {
 					require.Equal(r, owner, state.Owner)
 					entries := make([]string, len(state.Queue))
 					for i, e := range state.Queue {
-						var err error
-						entries[i], err = lua.ParseEntry(e)
+						read, err := lua.ParseEntry(e)
 						require.NoError(r, err)
+						entries[i] = read.Owner
 					}
 					require.Equal(r, append([]string{}, queue...), entries)
 					if owner != "" && owner != before {

@@ -450,11 +450,11 @@ func permitsAgainstModel(r *rapid.T, b *sem, clients []string) {
 			require.Equal(r, free, int(c.Free))
 			var queue []string
 			for _, e := range c.Queue {
-				owner, n, err := lua.ParseRequest(e)
+				read, err := lua.ParseEntry(e)
 				require.NoError(r, err)
-				asked, _ := demandOf(owner)
-				require.Equal(r, asked, n)
-				queue = append(queue, owner)
+				asked, _ := demandOf(read.Owner)
+				require.Equal(r, asked, read.Permits)
+				queue = append(queue, read.Owner)
 			}
 			require.Equal(r, append([]string(nil), m.queue...), queue)
 			if !leased {

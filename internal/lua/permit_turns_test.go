@@ -40,10 +40,9 @@ func TestTokensForFurtherTurns(t *testing.T) {
 		}
 		require.Equal(t, []string{turns("A:3", "1p", 20).Entry(), turns("A:4", "1", 30).Entry()}, b.census().Queue)
 		for i, entry := range b.census().Queue {
-			owner, n, err := lua.ParseRequest(entry)
+			read, err := lua.ParseEntry(entry)
 			require.NoError(t, err)
-			require.Equal(t, []string{"A:3", "A:4"}[i], owner)
-			require.Equal(t, 1, n)
+			require.Equal(t, lua.Entry{Owner: []string{"A:3", "A:4"}[i], Permits: 1}, read)
 		}
 		last := second.Token
 		for i, owner := range []string{"A:1", "A:2"} {

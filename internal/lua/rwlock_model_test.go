@@ -350,9 +350,9 @@ func readWriteAgainstModel(r *rapid.T, b *bench, ears map[string]*ear) {
 			require.EqualValues(r, len(m.readers), now.Shares)
 			entries := make([]string, len(now.Queue))
 			for i, e := range now.Queue {
-				var err error
-				entries[i], err = lua.ParseEntry(e)
+				read, err := lua.ParseEntry(e)
 				require.NoError(r, err)
+				entries[i] = read.Owner
 				require.Equal(r, rwClaim(entries[i]).Entry(), e)
 			}
 			require.Equal(r, append([]string{}, m.queue...), entries)

@@ -75,17 +75,13 @@ var noEntries = []string{
 func TestEntries(t *testing.T) {
 	for text, want := range entries {
 		require.Equal(t, text, want.Entry())
-		owner, permits, err := lua.ParseRequest(text)
+		read, err := lua.ParseEntry(text)
 		require.NoError(t, err)
-		require.Equal(t, want.Owner, owner)
-		require.Equal(t, want.Permits, permits)
+		require.Equal(t, lua.Entry{Owner: want.Owner, Permits: want.Permits, Shared: want.Shared}, read)
 	}
 	for _, text := range noEntries {
-		owner, permits, err := lua.ParseRequest(text)
+		read, err := lua.ParseEntry(text)
 		require.ErrorIs(t, err, lua.ErrReply, text)
-		require.Empty(t, owner)
-		require.Zero(t, permits)
-		_, err = lua.ParseEntry(text)
-		require.ErrorIs(t, err, lua.ErrReply, text)
+		require.Zero(t, read)
 	}
 }

@@ -56,6 +56,7 @@ type Client struct {
 	askAside      func(context.Context, ...string) (string, error)
 	evictionAsked atomic.Bool
 
+	questions  questions
 	health     [healthParts]*retry.Health
 	clock      clock.Clock  // the server's clock; unused in a cluster, which has many clocks
 	nodeClocks sync.Map     // of a cluster: address -> *clock.Clock

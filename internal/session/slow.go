@@ -57,15 +57,12 @@ func (s *Slow) End() {
 
 // Holder returns what a logger gets about a holder, in pairs.
 func Holder(who identity.Party) (about []any) {
-	for _, word := range []struct{ key, value string }{
-		{"holder", who.Label}, {"host", who.Host}, {"pid", strconv.Itoa(who.PID)}, {"client", who.Client}, {"note", who.Note},
-	} {
-		if word.value != "" && word.value != "0" {
-			about = append(about, word.key, identity.Printable(word.value))
+	for _, a := range who.About() {
+		key := a.Key
+		if key == "label" {
+			key = "holder"
 		}
-	}
-	if !who.Since.IsZero() {
-		about = append(about, "since", who.Since)
+		about = append(about, key, a.Value)
 	}
 	return about
 }

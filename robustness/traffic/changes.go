@@ -31,7 +31,7 @@ func (w *worker) take(rng *rand.Rand, o plan.Object) {
 		}
 		var seen latchkey.State
 		if seen, err = l.Inspect(ctx); err == nil {
-			_, err = l.ForceUnlockToken(ctx, seen.Token)
+			_, err = l.ForceUnlockToken(ctx, seen.Holder.Token)
 		}
 	}
 	r.Answered(w.resultOf(c, "taking "+o.Key, err), 0, 0)

@@ -53,8 +53,8 @@ func (w *worker) inspectLock(ctx context.Context, rng *rand.Rand, c *client, o p
 	l, _ := w.lockOf(rng, c, o, rng.IntN(2) == 0)
 	w.named(c, o, l.Name())
 	state, err := l.Inspect(ctx)
-	if w.resultOf(c, "Inspect", err) == witness.Done && state.Remaining > 2*w.Lease() && !w.Has("clock back") {
-		w.violation("inspect", "%s has a lease of %v", o.Key, state.Remaining)
+	if w.resultOf(c, "Inspect", err) == witness.Done && state.Holder.Remaining > 2*w.Lease() && !w.Has("clock back") {
+		w.violation("inspect", "%s has a lease of %v", o.Key, state.Holder.Remaining)
 	}
 	if err == nil && o.Family != plan.Red {
 		w.told(c, o, state)
@@ -82,10 +82,10 @@ func (w *worker) lookForDeadlocks(ctx context.Context, c *client) {
 // told judges what the holder of a lock tells of itself: nothing yet, or what one of ours would. Who holds
 // inside of something else may have the note of that.
 func (w *worker) told(c *client, o plan.Object, state latchkey.State) {
-	who := state.Who
+	who := state.Holder.Identity
 	switch {
-	case state.Mine != (state.Holder != "" && who.Client == c.ID()):
-		w.violation("told", "%s is held by %s, of client %s; mine: %t", o.Key, state.Holder, who.Client, state.Mine)
+	case state.Holder.Mine != (state.Holder.Owner != "" && who.Client == c.ID()):
+		w.violation("told", "%s is held by %s, of client %s; mine: %t", o.Key, state.Holder.Owner, who.Client, state.Holder.Mine)
 	case who.Label != "" && who.Label != labelled, who.Note != "" && !strings.HasPrefix(who.Note, plan.Prefix):
 		w.violation("told", "%s is held by %+v", o.Key, who)
 	case who.Note != "" && who.Since.IsZero():

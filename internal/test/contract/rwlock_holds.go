@@ -153,7 +153,7 @@ func (s rwlocks) forced(t *testing.T) {
 	force(other.Write(), false)
 	seen := state(t, other.Read(), 2, 1)
 	for n, want := range []bool{false, true} {
-		held, err := other.Read().ForceUnlockToken(t.Context(), seen.Token-1+int64(n))
+		held, err := other.Read().ForceUnlockToken(t.Context(), seen.Holder.Token-1+int64(n))
 		require.NoError(t, err)
 		require.Equal(t, want, held)
 	}

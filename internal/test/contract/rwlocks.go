@@ -73,7 +73,7 @@ func share(t testing.TB, l *rwlock.Lock, n int) (holds []*latchkey.Hold) {
 		unlock(t, one)
 		all, err := l.Read().Inspect(t.Context())
 		require.NoError(t, err)
-		if all.Shares == others.Shares+1 {
+		if all.Readers == others.Readers+1 {
 			return holds
 		}
 		one = holds[0]
@@ -91,7 +91,7 @@ func state(t testing.TB, l *latchkey.Lock, shares, waiting int) (s latchkey.Stat
 	require.Eventually(t, func() bool {
 		var err error
 		s, err = l.Inspect(context.Background())
-		return err == nil && s.Shares == shares && s.Waiting == waiting
+		return err == nil && s.Readers == shares && s.Waiting == waiting
 	}, long, 5*time.Millisecond, "%d share it, and %d wait", shares, waiting)
 	return s
 }
@@ -115,8 +115,8 @@ func (s rwlocks) together(t *testing.T) {
 		require.Greater(t, h.Token(), before.Token())
 	}
 	found := state(t, locks[0].Write(), clients, 0)
-	require.Equal(t, holds[0].Token(), found.Token)
-	require.NotEmpty(t, found.Holder)
+	require.Equal(t, holds[0].Token(), found.Holder.Token)
+	require.NotEmpty(t, found.Holder.Owner)
 	refused(t, locks[0].Write())
 	refused(t, locks[1].Write())
 	next := Wait(t, locks[1].Write(), 0)
@@ -130,10 +130,10 @@ func (s rwlocks) together(t *testing.T) {
 	require.Less(t, next.At.Sub(left), prompt)
 	require.Greater(t, writes.Token(), holds[0].Token())
 	found = state(t, locks[1].Read(), 0, 0)
-	require.Equal(t, writes.Token(), found.Token)
-	require.True(t, found.Mine)
+	require.Equal(t, writes.Token(), found.Holder.Token)
+	require.True(t, found.Holder.Mine)
 	unlock(t, writes)
-	require.Zero(t, state(t, locks[0].Read(), 0, 0).Token)
+	require.Zero(t, state(t, locks[0].Read(), 0, 0).Holder.Token)
 }
 
 // However many read and write, a writer is alone, and a store that keeps the greatest token refuses none.

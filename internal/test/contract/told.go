@@ -1,6 +1,8 @@
 package contract
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -38,21 +40,63 @@ func (l locks) told(t *testing.T) {
 		var s latchkey.State
 		require.Eventually(t, func() bool {
 			s, err = look.Inspect(t.Context())
-			return err == nil && s.Who.Note != "" && (l.otherPolls || len(s.Waiters) == 1 && !s.Waiters[0].Since.IsZero())
+			return err == nil && s.Holder.Note != "" && (l.otherPolls || len(s.Waiters) == 1 && !s.Waiters[0].Since.IsZero())
 		}, long, 10*time.Millisecond, "%+v", &s)
-		requireTold(t, holder, "holder", "order 42", s.Who)
+		requireTold(t, holder, "holder", "order 42", s.Holder.Identity)
 		if !l.otherPolls {
-			requireTold(t, waiter, "waiter", "", s.Waiters[0])
-			require.Len(t, s.Waiters, len(s.Queue))
+			requireTold(t, waiter, "waiter", "", s.Waiters[0].Identity)
 		}
 	}
+	l.blames(t, asks, holder, hold)
 	require.NoError(t, hold.Unlock(t.Context()))
 	require.NoError(t, next.Granted(t).Unlock(t.Context()))
 	s, err := asks.Inspect(t.Context())
 	require.NoError(t, err)
-	if s.Holder == "" { // else it lingers
-		require.Zero(t, s.Who)
+	if s.Holder.Owner == "" { // else it lingers
+		require.Zero(t, s.Holder.Identity)
 	}
+}
+
+// blames: an attempt that is refused, or has no more time, says who holds the lock. One that is cancelled does not ask.
+func (l locks) blames(t *testing.T, asks *latchkey.Lock, holder *latchkey.Client, hold *latchkey.Hold) {
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	soon := 100 * time.Millisecond
+	for want, refused := range map[error]func() error{
+		latchkey.ErrNotAcquired: func() error {
+			_, err := asks.TryLock(t.Context())
+			return err
+		},
+		latchkey.ErrNotRun: func() error {
+			return asks.TryDoFor(t.Context(), soon, func(context.Context, *latchkey.Hold) error { return nil })
+		},
+		context.DeadlineExceeded: func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), soon)
+			defer cancel()
+			_, err := asks.Lock(ctx)
+			return err
+		},
+	} {
+		var e *latchkey.Error
+		require.Eventually(t, func() bool { // a machine that stands still does not answer in time
+			e = nil
+			err := refused()
+			require.ErrorIs(t, err, want)
+			require.ErrorAs(t, err, &e)
+			return e.Holder.PID > 0
+		}, long, time.Millisecond)
+		require.Equal(t, asks.Name(), e.Name)
+		requireTold(t, holder, "holder", "order 42", e.Holder.Identity)
+		require.Equal(t, hold.Token(), e.Holder.Token)
+		require.False(t, e.Holder.Mine)
+		require.ErrorContains(t, e, fmt.Sprintf(": held by holder on %s (pid %d) for ", host, os.Getpid()))
+	}
+	gone, give := context.WithTimeout(t.Context(), time.Hour)
+	later := time.AfterFunc(soon, give)
+	defer later.Stop()
+	_, gaveUp := asks.Lock(gone)
+	require.ErrorIs(t, gaveUp, context.Canceled)
+	require.NotContains(t, gaveUp.Error(), "held by")
 }
 
 // told: an Inspect of any client says who holds permits, and who waits for some.
@@ -66,10 +110,10 @@ func (s semaphores) told(t *testing.T) {
 	asks := s.new(t, s.open(t), "told")
 	require.Eventually(t, func() bool {
 		state, err = asks.Inspect(t.Context())
-		return err == nil && len(state.Holders) == 1 && len(state.Queue) == 1 && state.Holders[0].Who.Note != "" && !state.Queue[0].Who.Since.IsZero()
+		return err == nil && len(state.Holders) == 1 && len(state.Waiters) == 1 && state.Holders[0].Note != "" && !state.Waiters[0].Since.IsZero()
 	}, long, 10*time.Millisecond, "%+v", &state)
-	requireTold(t, holder, "holder", "import", state.Holders[0].Who)
-	requireTold(t, waiter, "waiter", "", state.Queue[0].Who)
+	requireTold(t, holder, "holder", "import", state.Holders[0].Identity)
+	requireTold(t, waiter, "waiter", "", state.Waiters[0].Identity)
 	require.NoError(t, held.Release(t.Context()))
 	require.NoError(t, next.Granted(t).Release(t.Context()))
 	s.delete(t, sem, 2)

@@ -125,7 +125,7 @@ func TestOperationsCommands(t *testing.T) {
 	require.Greater(t, len(commands), 20)
 	require.Eventually(t, func() bool {
 		state, err := same.Inspect(t.Context())
-		return err == nil && !state.Who.Since.IsZero()
+		return err == nil && !state.Holder.Since.IsZero()
 	}, 20*time.Second, 10*time.Millisecond, "its client tells who it is")
 	for _, command := range commands {
 		line := strings.ReplaceAll(command[1], "'", "")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
@@ -114,25 +115,25 @@ func (m *leased) wrong(reader int) string {
 	}
 	if m.set && (available != m.free || capacity != m.capacity || inUse != m.capacity-m.free) ||
 		state.Available != available || state.Capacity != capacity || state.InUse != inUse {
-		return fmt.Sprintf("%d of %d are free, and Inspect says %+v", m.free, m.capacity, state)
+		return fmt.Sprintf("%d of %d are free, and Inspect says %#v", m.free, m.capacity, state)
 	}
 	if inUse != m.out() {
 		return fmt.Sprintf("%d are held, and Inspect says %d", m.out(), inUse)
 	}
-	if state.Waiting != len(m.queue) || len(state.Queue) != len(m.queue) {
-		return fmt.Sprintf("%d wait, and Inspect says %+v", len(m.queue), state)
+	if state.Waiting != len(m.queue) || len(state.Waiters) != len(m.queue) {
+		return fmt.Sprintf("%d wait, and Inspect says %#v", len(m.queue), state)
 	}
-	for i, r := range state.Queue {
+	for i, r := range state.Waiters {
 		if w := m.queue[i]; m.whose(r.Owner) != w.client || r.Permits != w.n {
-			return fmt.Sprintf("at %d waits %s, and Inspect says %+v", i, w.what, state)
+			return fmt.Sprintf("at %d waits %s, and Inspect says %#v", i, w.what, state)
 		}
 	}
 	return m.misheld(reader, state.Holders)
 }
 
-func (m *leased) misheld(reader int, holders []semaphore.Holder) string {
+func (m *leased) misheld(reader int, holders []latchkey.Holder) string {
 	if len(holders) != len(m.held) {
-		return fmt.Sprintf("there are %d holders, and Inspect says %+v", len(m.held), holders)
+		return fmt.Sprintf("there are %d holders, and Inspect says %#v", len(m.held), holders)
 	}
 	for _, h := range holders {
 		i := slices.IndexFunc(m.held, func(p *permits) bool { return p.Token() == h.Token })
@@ -141,7 +142,7 @@ func (m *leased) misheld(reader int, holders []semaphore.Holder) string {
 		}
 		p := m.held[i]
 		if m.whose(h.Owner) != p.client || h.Mine != (p.client == reader) || h.Permits != p.n || h.Remaining <= 0 || h.Remaining > lease {
-			return fmt.Sprintf("%s holds %d, and Inspect says %+v", p.what, p.n, h)
+			return fmt.Sprintf("%s holds %d, and Inspect says %#v", p.what, p.n, h)
 		}
 	}
 	return ""

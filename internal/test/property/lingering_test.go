@@ -47,9 +47,9 @@ func (m *locks) left(a attempt) {
 func (m *locks) mislingers(reader int, s latchkey.State) string {
 	p := m.parked
 	switch {
-	case m.whose(s.Holder) != p.client || s.Mine != (p.client == reader) ||
-		s.Lingers != s.Mine || s.MayLinger == s.Mine || s.Token <= 0 || s.Token > p.token || s.Remaining <= 0 || s.Remaining > lease || s.Waiting != 0:
-		return fmt.Sprintf("client %d lingers with token %d, and Inspect says %+v", p.client, p.token, s)
+	case m.whose(s.Holder.Owner) != p.client || s.Holder.Mine != (p.client == reader) ||
+		(s.Holder.Mode == latchkey.ModeLinger) != s.Holder.Mine || (s.Holder.Mode == latchkey.ModeMayLinger) == s.Holder.Mine || s.Holder.Token <= 0 || s.Holder.Token > p.token || s.Holder.Remaining <= 0 || s.Holder.Remaining > lease || s.Waiting != 0:
+		return fmt.Sprintf("client %d lingers with token %d, and Inspect says %#v", p.client, p.token, s)
 	case time.Now().After(p.until.Add(prompt)):
 		return fmt.Sprintf("client %d lingers too long: %+v", p.client, s)
 	}
@@ -72,7 +72,7 @@ func (m *locks) unparked(before *parked, h *latchkey.Hold) {
 	require.NoError(m.t, err, m.told())
 	m.holder.passed = true
 	switch {
-	case s.Token < h.Token(): // it goes on with what lingered: that is in the line
+	case s.Holder.Token < h.Token(): // it goes on with what lingered: that is in the line
 		m.holder.line = true
 		m.done["what lingered is used again"]++
 	case !m.holder.line: // so is what is had for what lingered

@@ -155,7 +155,11 @@ func (m *locks) entries(client int) (n int) {
 }
 
 // adopt matches the queue in Redis with the model, and says what is wrong.
-func (m *locks) adopt(ids []string) string {
+func (m *locks) adopt(waiters []latchkey.Waiter) string {
+	ids := make([]string, len(waiters))
+	for i, w := range waiters {
+		ids[i] = w.Owner
+	}
 	queue := slices.DeleteFunc(slices.Clone(m.queue), func(e entry) bool { return !slices.Contains(ids, e.id) })
 	have := [2]int{}
 	for n, id := range ids {
@@ -193,22 +197,22 @@ func (m *locks) wrong(reader int) string {
 	switch {
 	case err != nil:
 		return fmt.Sprintf("Inspect: %v", err)
-	case m.parked != nil && s.Holder != "":
+	case m.parked != nil && s.Holder.Owner != "":
 		return m.mislingers(reader, s)
 	case m.holder == nil:
-		if s.Holder != "" || s.Mine || s.Token != 0 || s.Waiting != 0 || len(s.Queue) != 0 || s.Remaining != 0 {
-			return fmt.Sprintf("the lock is free, and Inspect says %+v", s)
+		if s.Holder.Owner != "" || s.Holder.Mine || s.Holder.Token != 0 || s.Waiting != 0 || len(s.Waiters) != 0 || s.Holder.Remaining != 0 {
+			return fmt.Sprintf("the lock is free, and Inspect says %#v", s)
 		}
 		m.parked = nil
 		return ""
-	case m.whose(s.Holder) != m.holder.client || s.Mine != (m.holder.client == reader):
-		return fmt.Sprintf("client %d holds the lock, and Inspect of client %d says %+v", m.holder.client, reader, s)
-	case s.Remaining <= 0 || s.Remaining > lease || s.Lingers || s.Mine && s.MayLinger || s.Waiting != len(s.Queue):
-		return fmt.Sprintf("Inspect says %+v", s)
-	case s.Token > m.token || s.Token < m.token && !m.holder.passed:
-		return fmt.Sprintf("the token is %d, and Inspect says %d", m.token, s.Token)
+	case m.whose(s.Holder.Owner) != m.holder.client || s.Holder.Mine != (m.holder.client == reader):
+		return fmt.Sprintf("client %d holds the lock, and Inspect of client %d says %#v", m.holder.client, reader, s)
+	case s.Holder.Remaining <= 0 || s.Holder.Remaining > lease || s.Holder.Mode == latchkey.ModeLinger || s.Holder.Mine && s.Holder.Mode == latchkey.ModeMayLinger || s.Waiting != len(s.Waiters):
+		return fmt.Sprintf("Inspect says %#v", s)
+	case s.Holder.Token > m.token || s.Holder.Token < m.token && !m.holder.passed:
+		return fmt.Sprintf("the token is %d, and Inspect says %d", m.token, s.Holder.Token)
 	}
-	return m.adopt(s.Queue)
+	return m.adopt(s.Waiters)
 }
 
 func (m *locks) check() {

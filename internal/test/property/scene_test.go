@@ -163,10 +163,10 @@ func identity(t *testing.T, c *latchkey.Client, name string) string {
 	require.NoError(t, err)
 	state, err := l.Inspect(t.Context())
 	require.NoError(t, err)
-	require.True(t, state.Mine)
+	require.True(t, state.Holder.Mine)
 	require.NoError(t, h.Unlock(t.Context()))
-	id, _, ok := strings.Cut(state.Holder, ":")
-	require.True(t, ok, state.Holder)
+	id, _, ok := strings.Cut(state.Holder.Owner, ":")
+	require.True(t, ok, state.Holder.Owner)
 	return id
 }
 

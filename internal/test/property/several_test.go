@@ -145,7 +145,7 @@ func (v *several) step() {
 	for _, n := range v.names {
 		state, err := n.alone[v.random.IntN(2)].Inspect(v.t.Context())
 		require.NoError(v.t, err, v.about)
-		held := state.Holder != "" && !state.Lingers && !state.MayLinger || n.kind == "lingering" && n.writers > 0
+		held := state.Holder.Owner != "" && state.Holder.Mode != latchkey.ModeLinger && state.Holder.Mode != latchkey.ModeMayLinger || n.kind == "lingering" && n.writers > 0
 		require.Equal(v.t, n.writers+n.readers > 0, held, "%v: %s: %+v", v, n.name, state)
 		require.Zero(v.t, state.Waiting, v.about)
 	}

@@ -219,7 +219,7 @@ func requireKnown(t *testing.T, clients []*latchkey.Client, name string) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		state, err := locks[1].Inspect(t.Context())
-		return err == nil && state.Who.PID == os.Getpid()
+		return err == nil && state.Holder.PID == os.Getpid()
 	}, 20*time.Second, 10*time.Millisecond)
 	require.NoError(t, hold.Unlock(t.Context()))
 }
