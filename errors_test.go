@@ -111,9 +111,9 @@ func (k *kit) limited(d time.Duration) []call {
 // changing are those that are sent until they are answered.
 func (k *kit) changing() []call {
 	return []call{
-		{"permits.TrySetPermits", func(ctx context.Context) error { return second(k.permits.TrySetPermits(ctx, 4)) }},
-		{"permits.SetPermits", func(ctx context.Context) error { return k.permits.SetPermits(ctx, 4) }},
-		{"permits.AddPermits", func(ctx context.Context) error { return second(k.permits.AddPermits(ctx, 1)) }},
+		{"permits.TrySetCapacity", func(ctx context.Context) error { return second(k.permits.TrySetCapacity(ctx, 4)) }},
+		{"permits.SetCapacity", func(ctx context.Context) error { return k.permits.SetCapacity(ctx, 4) }},
+		{"permits.AddCapacity", func(ctx context.Context) error { return second(k.permits.AddCapacity(ctx, 1)) }},
 		{"permits.Delete", func(ctx context.Context) error { return second(k.permits.Delete(ctx)) }},
 		{"counting.TrySetPermits", func(ctx context.Context) error { return second(k.counting.TrySetPermits(ctx, 4)) }},
 		{"counting.AddPermits", func(ctx context.Context) error { return second(k.counting.AddPermits(ctx, 1)) }},
@@ -185,7 +185,6 @@ func TestErrorsOfArguments(t *testing.T) {
 		"semaphore empty": second(semaphore.New(c, "")),
 		"capacity":        second(semaphore.New(c, "a", semaphore.WithCapacity(0))),
 		"counting nil":    second(semaphore.NewCounting(nil, "a")),
-		"counting lease":  second(semaphore.NewCounting(c, "a", semaphore.WithLease(time.Second))),
 		"latch nil":       second(countdown.New(nil, "a")),
 		"latch ttl":       second(countdown.New(c, "a", countdown.WithTTL(1))),
 		"barrier nil":     second(barrier.New(nil, "a", 1)),
@@ -198,14 +197,14 @@ func TestErrorsOfArguments(t *testing.T) {
 		"counting wait":   k.counting.TryAcquireFor(t.Context(), 1, 0),
 		"release":         k.counting.Release(t.Context(), 0),
 		"range":           second(k.counting.AddPermits(t.Context(), semaphore.MaxCapacity)),
-		"set":             k.permits.SetPermits(t.Context(), -1),
+		"set":             k.permits.SetCapacity(t.Context(), -1),
 		"count":           second(k.latch.TrySetCount(t.Context(), 0)),
 		"participant":     second(k.latch.CountDownAs(t.Context(), "")),
 	} {
 		t.Run(name, func(t *testing.T) { locktest.ErrorSays(t, err, latchkey.ErrInvalid) })
 	}
 	require.EqualError(t, second(rlock.New(c, "")), "latchkey: invalid argument: invalid name: it is empty")
-	require.EqualError(t, k.permits.SetPermits(t.Context(), -1),
+	require.EqualError(t, k.permits.SetCapacity(t.Context(), -1),
 		`latchkey: "permits": invalid argument: the number of permits must be from 0 to 2147483647, not -1`)
 }
 
@@ -352,7 +351,7 @@ func TestErrorsOfHolds(t *testing.T) {
 		locktest.ErrorSays(t, held.Release(t.Context()), latchkey.ErrNotHeld)
 		unset, err := semaphore.New(k.client, "unset")
 		require.NoError(t, err)
-		locktest.ErrorSays(t, second(unset.Acquire(t.Context(), 1)), semaphore.ErrNotInitialized)
+		locktest.ErrorSays(t, second(unset.Acquire(t.Context(), 1)), semaphore.ErrNotSet)
 		locktest.ErrorSays(t, second(k.latch.CountDown(t.Context())), countdown.ErrNotSet)
 	})
 }
@@ -568,7 +567,7 @@ func TestErrorsOfForeignData(t *testing.T) {
 			{"lock.TryLock", []string{"HSET", "lock", "x", "y"}, `"lock": key holds foreign data: lock holds data that is not a lock`},
 			{"permits.Acquire", []string{"RPUSH", "permits", "x"}, `"permits": key holds foreign data: permits is a list, not a semaphore (a string)`},
 			{"permits.TryAcquire", []string{"SET", "{permits}:timeout", "x"}, `"permits": key holds foreign data: {permits}:timeout is a string, not the leases (a sorted set)`},
-			{"permits.SetPermits", []string{"SET", "latchkey_queue:{permits}", "x"}, `"permits": key holds foreign data: latchkey_queue:{permits} is a string, not the queue (a list)`},
+			{"permits.SetCapacity", []string{"SET", "latchkey_queue:{permits}", "x"}, `"permits": key holds foreign data: latchkey_queue:{permits} is a string, not the queue (a list)`},
 			{"counting.Acquire", []string{"SET", "counting", "x"}, `"counting": key holds foreign data: counting holds data that is not a semaphore`},
 			{"counting.AddPermits", []string{"HSET", "counting", "x", "y"}, `"counting": key holds foreign data: counting is a hash, not a semaphore (a string)`},
 			{"latch.Await", []string{"HSET", "latch", "x", "y"}, `"latch": key holds foreign data: latch is a hash, not a latch (a string)`},

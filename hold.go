@@ -58,16 +58,6 @@ func (h *Hold) Token() int64 { return h.inside().Token() }
 // error is dropped without a word.
 func (h *Hold) Unlock(ctx context.Context) error { return h.inside().Unlock(ctx) }
 
-// Downgrade turns a write hold of a read-write lock (package rwlock) into a read hold. No writer comes in between, and
-// readers at the head of the queue get the lock. The hold, its context and its token stay. For a hold that reads
-// already it does nothing.
-//
-// Downgrade is sent until Redis answers, ctx ends, or the lease can no longer be trusted. If it may have taken effect
-// without an answer, the error matches [ErrUnknownOutcome]: call Downgrade again. It returns [ErrInvalid] for a hold
-// of another lock, and for one that was re-entered; [ErrLost] and [ErrNotHeld] as Unlock does; [ErrReleased] if an
-// Unlock comes first.
-func (h *Hold) Downgrade(ctx context.Context) error { return grant.Downgrade(ctx, h.inside()) }
-
 // Detach ends the hold, and returns a text with which another process goes on with it: [Lock.Attach]. The lock is
 // never free in between, and the token stays. So a worker can unlock what a web request has locked:
 //

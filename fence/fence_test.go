@@ -132,7 +132,7 @@ func TestInvalid(t *testing.T) {
 		require.NoError(t, reader.Unlock(t.Context()))
 		writer := must(rw.Write(), nil)
 		both(writer, nil, "data")
-		require.NoError(t, writer.Downgrade(t.Context()))
+		require.NoError(t, rwlock.Downgrade(t.Context(), writer))
 		both(writer, latchkey.ErrInvalid, "data")
 		require.NoError(t, writer.Unlock(t.Context()))
 		red := must(redlock.New([]*latchkey.Client{c, open(t, s.Beside(t).Option()), open(t, s.Beside(t).Option())}, "red"))

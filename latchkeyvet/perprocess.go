@@ -36,6 +36,7 @@ var agreed = map[string]string{
 	"countdown.WithCount":    "that of the first process counts",
 	"barrier.New":            "a process with another one gets ErrParties",
 	"once.WithAttempts":      "each process gives up after another one",
+	"once.WithDeaths":        "each process gives up after another one",
 }
 
 // stated looks at a call of a New with a name that is the same everywhere.

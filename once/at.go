@@ -22,7 +22,7 @@ type Schedule interface {
 // At returns a job that runs once at each time of a schedule, for the whole fleet: each process calls
 // [Job.Run]. It is [Every], but for when it is due:
 //
-// The server's clock decides, read in the zone of [In]. A time that does not exist, as a clock is set forward
+// The server's clock decides, read in UTC or the zone of [In]. A time that does not exist, as a clock is set forward
 // in spring, is due at that moment: once, also where several times are left out. A time that comes twice in
 // autumn is due the first time. What follows in the hour that is repeated is left out: so a job of every half
 // hour pauses for an hour and a half.
@@ -32,18 +32,18 @@ type Schedule interface {
 //
 // At returns ErrInvalid for a schedule that is nil, that is never due, or that counts from when it is asked,
 // as "@every 1h" does: that is what Every is for. A schedule with a zone of its own, as of
-// "CRON_TZ=Asia/Tokyo 0 3 * * *", is due at other times than it says: use In. WithJitter is for Every alone.
-func At(c *latchkey.Client, name string, schedule Schedule, f func(context.Context, *Run) error, opts ...Option) (*Job, error) {
-	o := settingsOf(opts)
-	if err := o.valid(forAt, 0); err != nil {
+// "CRON_TZ=Asia/Tokyo 0 3 * * *", is due at other times than it says: use In.
+func At(c *latchkey.Client, name string, schedule Schedule, f func(context.Context, *Run) error, opts ...JobOption) (*Job, error) {
+	o := settingsOf(opts, JobOption.setJob)
+	if err := o.valid(0); err != nil {
 		return nil, fail.Wrap(name, err)
 	}
-	if schedule == nil {
-		return nil, fail.Wrap(name, fail.Invalid("the schedule is nil"))
-	}
 	w := wall{schedule, time.UTC}
-	if o.zone != nil {
-		w.zone = o.zone
+	if z, ok := schedule.(zoned); ok {
+		w = wall(z)
+	}
+	if w.Schedule == nil {
+		return nil, fail.Wrap(name, fail.Invalid("the schedule is nil"))
 	}
 	if err := w.valid(time.Now()); err != nil {
 		return nil, fail.Wrap(name, err)
@@ -51,25 +51,37 @@ func At(c *latchkey.Client, name string, schedule Schedule, f func(context.Conte
 	return newJob(c, name, f, o, 0, w.list(o.missed != nil && *o.missed == RunAll))
 }
 
+// zoned is what In returns: a type of its own, so that At finds it.
+type zoned wall
+
+// In returns a schedule for [At] whose times are meant in a zone; nil: in UTC, as without In.
+func In(zone *time.Location, schedule Schedule) Schedule {
+	if zone == nil {
+		zone = time.UTC
+	}
+	return zoned{schedule, zone}
+}
+
 // wall is a schedule whose times are what a clock on a wall in the zone shows.
 type wall struct {
-	schedule Schedule
-	zone     *time.Location
+	Schedule
+
+	zone *time.Location
 }
 
 // valid refuses a schedule that is never due, or that counts from when it is asked.
 func (w wall) valid(now time.Time) error {
 	asked := shown(now, w.zone)
-	first := w.schedule.Next(asked)
+	first := w.Next(asked)
 	switch {
 	case first.IsZero():
 		return fail.Invalid("the schedule is never due")
 	case !first.After(asked):
 		return fail.Invalid("the schedule is due before it is asked for")
 	}
-	second := w.schedule.Next(first)
+	second := w.Next(first)
 	for _, from := range []time.Time{first, second} {
-		if before := from.Add(-time.Millisecond); !from.IsZero() && !w.schedule.Next(before).Equal(from) {
+		if before := from.Add(-time.Millisecond); !from.IsZero() && !w.Next(before).Equal(from) {
 			return fail.Invalid("the schedule counts from when it is asked: use Every")
 		}
 	}
@@ -107,7 +119,7 @@ func moment(shows time.Time, zone *time.Location) time.Time {
 func (w wall) next(after time.Time) (time.Time, bool) {
 	for shows := shown(after, w.zone); ; {
 		before := shows
-		if shows = w.schedule.Next(before); !shows.After(before) {
+		if shows = w.Next(before); !shows.After(before) {
 			return time.Time{}, false
 		}
 		if at := moment(shows, w.zone); at.After(after) {

@@ -53,10 +53,10 @@ func TestAt(t *testing.T) {
 			defer cancel()
 			var all []*redistest.Attempt[struct{}]
 			for range 2 {
-				job, err := once.At(open(t, s.Option()), "a", wallTimes{24 * time.Hour, 150 * time.Minute}, func(_ context.Context, run *once.Run) error {
+				job, err := once.At(open(t, s.Option()), "a", once.In(berlin, wallTimes{24 * time.Hour, 150 * time.Minute}), func(_ context.Context, run *once.Run) error {
 					ticks = append(ticks, run.Tick().UTC().Format(time.RFC3339))
 					return nil
-				}, once.In(berlin))
+				})
 				require.NoError(t, err)
 				all = append(all, redistest.Begin(t, func(context.Context) (struct{}, error) { return struct{}{}, job.Run(ctx) }))
 			}
@@ -113,7 +113,7 @@ func TestAtRefuses(t *testing.T) {
 	daily := wallTimes{24 * time.Hour, 0}
 	for _, test := range []struct {
 		schedule once.Schedule
-		option   once.Option
+		option   once.JobOption
 		says     string
 	}{
 		{nil, nil, "the schedule is nil"},
@@ -121,8 +121,8 @@ func TestAtRefuses(t *testing.T) {
 		{counting(24 * time.Hour), nil, "use Every"},
 		{notDue{}, nil, "the schedule is never due"},
 		{counting(-time.Hour), nil, "the schedule is due before it is asked for"},
-		{daily, once.WithJitter(time.Second), "WithJitter is for Every"},
-		{daily, once.WithTTL(time.Hour), "WithTTL is for New"},
+		{once.In(time.UTC, nil), nil, "the schedule is nil"},
+		{daily, once.WithJitter(time.Second), "less than the period"},
 	} {
 		_, err := once.At(c, "a", test.schedule, succeeds, test.option)
 		require.ErrorIs(t, err, latchkey.ErrInvalid)
@@ -130,8 +130,6 @@ func TestAtRefuses(t *testing.T) {
 	}
 	_, err := once.At(c, "a", daily, nil)
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
-	_, err = once.Every(c, "a", time.Second, succeeds, once.In(time.UTC))
-	require.ErrorContains(t, err, "In is for At")
-	_, err = once.At(c, "a", daily, succeeds, once.In(nil))
+	_, err = once.At(c, "a", once.In(nil, daily), succeeds)
 	require.NoError(t, err)
 }

@@ -53,12 +53,12 @@ const seeds = 65521
 // the new period after the last that was run. All processes should set the same.
 //
 // The name is as for [New]. Every refuses the names and clients that New refuses.
-func Every(c *latchkey.Client, name string, period time.Duration, f func(context.Context, *Run) error, opts ...Option) (*Job, error) {
-	o := settingsOf(opts)
+func Every(c *latchkey.Client, name string, period time.Duration, f func(context.Context, *Run) error, opts ...JobOption) (*Job, error) {
+	o := settingsOf(opts, JobOption.setJob)
 	if period < shortestPeriod || period > longestPeriod || period%time.Millisecond != 0 {
 		return nil, fail.Wrap(name, fail.Invalid("the period must be whole milliseconds, from 10 ms to ten years, not %v", period))
 	}
-	if err := o.valid(forEvery, period); err != nil {
+	if err := o.valid(period); err != nil {
 		return nil, fail.Wrap(name, err)
 	}
 	return newJob(c, name, f, o, period, nil)

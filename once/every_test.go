@@ -18,7 +18,7 @@ import (
 )
 
 // runsJob runs a job until its attempt is cancelled.
-func runsJob(t testing.TB, c *latchkey.Client, period time.Duration, f func(context.Context, *once.Run) error, opts ...once.Option) *redistest.Attempt[struct{}] {
+func runsJob(t testing.TB, c *latchkey.Client, period time.Duration, f func(context.Context, *once.Run) error, opts ...once.JobOption) *redistest.Attempt[struct{}] {
 	t.Helper()
 	j, err := once.Every(c, "a", period, f, opts...)
 	require.NoError(t, err)

@@ -159,9 +159,9 @@ func ExampleAt() {
 	}
 	defer c.Close()
 	berlin := time.FixedZone("CET", 3600) // yours: time.LoadLocation("Europe/Berlin")
-	job, err := once.At(c, "report", nightly{}, func(context.Context, *once.Run) error {
+	job, err := once.At(c, "report", once.In(berlin, nightly{}), func(context.Context, *once.Run) error {
 		return nil // make the report
-	}, once.In(berlin))
+	})
 	if err != nil {
 		log.Panic(err)
 	}

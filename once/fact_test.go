@@ -253,7 +253,7 @@ func TestTickOfWhatLives(t *testing.T) {
 			close(runs)
 			<-ctx.Done()
 			return errWork
-		}, once.WithMissed(once.RunOnce), once.WithAttempts(1))
+		}, once.WithMissed(once.RunOnce), once.WithDeaths(1))
 		next(t, runs)
 		a.Cancel()
 		require.ErrorIs(t, a.Outcome(t), context.Canceled)

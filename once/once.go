@@ -32,8 +32,8 @@ const (
 // that name excludes the runs. New returns ErrInvalid for other names, a nil client, options out of range, a
 // client without subscriptions, and one with [latchkey.WithReplicas]: what was done would not wait for them.
 func New(c *latchkey.Client, name string, opts ...Option) (*Once, error) {
-	o := settingsOf(opts)
-	if err := o.valid(forNew, 0); err != nil {
+	o := settingsOf(opts, Option.setOnce)
+	if err := o.valid(0); err != nil {
 		return nil, fail.Wrap(name, err)
 	}
 	r, err := newRunner(c, lua.RunOnce, name, o)
@@ -59,7 +59,7 @@ func (o *Once) Name() string { return o.runner.lock.Name() }
 //
 // An error that matches ErrNotRun of package latchkey says that f never ran here: that of a lock's Lock, or
 // [ErrGivenUp]. Any other error is f's own, with ErrLost beside it when the lock was lost before f ended; or
-// [ErrStale]; or ErrUnknownOutcome, when Redis did not answer whether it has recorded that f is done. The
+// [ErrSuperseded]; or ErrUnknownOutcome, when Redis did not answer whether it has recorded that f is done. The
 // last two are returned after f has returned nil.
 //
 // f's context ends with the lock, and with ctx. When f returns nil it is done, also when ctx has ended. Do

@@ -190,7 +190,7 @@ func TestStaleRun(t *testing.T) {
 					return run.SetResult([]byte("fresh"))
 				})
 				close(ends)
-				require.ErrorIs(t, stale.Outcome(t), once.ErrStale)
+				require.ErrorIs(t, stale.Outcome(t), once.ErrSuperseded)
 				require.NotErrorIs(t, stale.Err, latchkey.ErrNotRun)
 				done, err := other.Done(t.Context())
 				require.NoError(t, err)
@@ -449,7 +449,7 @@ func TestRunIsLost(t *testing.T) {
 	o := newOnce(t, open(t, s.Option()))
 	require.ErrorIs(t, o.Do(t.Context(), func(context.Context, *once.Run) error {
 		return plain.Do(t.Context(), plain.B().Flushall().Build()).Error()
-	}), once.ErrStale)
+	}), once.ErrSuperseded)
 	done, err := o.Done(t.Context())
 	require.NoError(t, err)
 	require.False(t, done)
@@ -477,23 +477,26 @@ func TestInvalid(t *testing.T) {
 		"lease": {c, "a", once.WithLease(time.Millisecond)}, "ttl": {c, "a", once.WithTTL(time.Millisecond)},
 		"spacing": {c, "a", once.WithSpacing(time.Millisecond)}, "spaced for ever": {c, "a", once.WithSpacing(1 << 62)},
 		"attempts": {c, "a", once.WithAttempts(0)}, "backoff": {c, "a", once.WithBackoff(time.Second, time.Millisecond)},
-		"no backoff": {c, "a", once.WithBackoff(0, 0)}, "missed": {c, "a", once.WithMissed(once.Skip)},
-		"jitter": {c, "a", once.WithJitter(time.Second)},
+		"no backoff": {c, "a", once.WithBackoff(0, 0)},
 	} {
 		o, err := once.New(test.client, test.name, test.option)
 		require.ErrorIs(t, err, latchkey.ErrInvalid, name)
 		require.Nil(t, o, name)
 	}
-	for name, option := range map[string]once.Option{
-		"ttl": once.WithTTL(time.Hour), "spacing": once.WithSpacing(time.Hour), "attempts": once.WithAttempts(1), "backoff": once.WithBackoff(time.Second, time.Second),
-		"missed": once.WithMissed(once.Skip), "jitter": once.WithJitter(time.Second), "lease": once.WithLease(0),
-	} {
-		_, err := once.Share(t.Context(), c, "a", nil, option)
-		require.ErrorIs(t, err, latchkey.ErrInvalid, name)
+	for _, o := range []any{once.WithTTL(time.Hour), once.WithSpacing(time.Hour), once.WithAttempts(1), once.WithBackoff(time.Second, time.Second), once.WithEdition(1)} {
+		_, job := o.(once.JobOption)
+		_, share := o.(once.ShareOption)
+		require.False(t, job || share, "the compiler refuses it")
 	}
-	for name, option := range map[string]once.Option{
-		"ttl": once.WithTTL(time.Hour), "spacing": once.WithSpacing(time.Hour), "attempts": once.WithAttempts(0), "backoff": once.WithBackoff(time.Second, time.Second),
-		"missed": once.WithMissed(7), "jitter": once.WithJitter(time.Second), "no jitter": once.WithJitter(0), "lease": once.WithLease(0),
+	for _, o := range []any{once.WithMissed(once.Skip), once.WithJitter(time.Second), once.WithDeaths(1), once.WithOnError(nil)} {
+		_, fact := o.(once.Option)
+		_, share := o.(once.ShareOption)
+		require.False(t, fact || share, "the compiler refuses it")
+	}
+	_, refused := once.Share(t.Context(), c, "a", nil, once.WithLease(0))
+	require.ErrorIs(t, refused, latchkey.ErrInvalid)
+	for name, option := range map[string]once.JobOption{
+		"deaths": once.WithDeaths(0), "missed": once.WithMissed(7), "jitter": once.WithJitter(time.Second), "no jitter": once.WithJitter(0), "lease": once.WithLease(0),
 	} {
 		_, err := once.Every(c, "a", time.Second, succeeds, option)
 		require.ErrorIs(t, err, latchkey.ErrInvalid, name)

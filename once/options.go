@@ -7,70 +7,90 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Option configures [New], [Share], [Every] or [At]. Each option says which of them it is for. With the others it
-// is ErrInvalid. A nil one does nothing.
-type Option func(*settings)
+// Option configures [New]. A nil option does nothing, of this type and of the others.
+type Option interface{ setOnce(*settings) }
+
+// ShareOption configures [Share] and [ShareJSON].
+type ShareOption interface{ setShare(*settings) }
+
+// JobOption configures [Every] or [At].
+type JobOption interface{ setJob(*settings) }
+
+// SharedOption configures any of them.
+type SharedOption interface {
+	Option
+	ShareOption
+	JobOption
+}
+
+type (
+	forOnce func(*settings)
+	forJobs func(*settings)
+	forAll  func(*settings)
+)
+
+func (f forOnce) setOnce(s *settings) { f(s) }
+func (f forJobs) setJob(s *settings)  { f(s) }
+func (f forAll) setOnce(s *settings)  { f(s) }
+func (f forAll) setShare(s *settings) { f(s) }
+func (f forAll) setJob(s *settings)   { f(s) }
 
 // WithLease sets the lease of the lock, which is renewed while the function runs. After a process was killed
-// the next one runs after the lease at the latest. For all. From 10 ms to 24 h; default: the client's.
-func WithLease(d time.Duration) Option { return func(o *settings) { o.lease = &d } }
+// the next one runs after the lease at the latest. From 10 ms to 24 h; default: the client's.
+func WithLease(d time.Duration) SharedOption { return forAll(func(o *settings) { o.lease = &d }) }
 
 // WithTTL sets for how long Redis remembers that something is done, with its result, or that it has failed,
-// with the number of attempts. After that it is run again. For New. From a second to ten years; default: a
-// day.
-func WithTTL(d time.Duration) Option { return func(o *settings) { o.ttl = &d } }
+// with the number of attempts. After that it is run again. From a second to ten years; default: a day.
+func WithTTL(d time.Duration) Option { return forOnce(func(o *settings) { o.ttl = &d }) }
 
 // WithSpacing has something run again when so much time has passed since its last run began. A run that takes
 // longer is remembered for a second after its end. It is WithTTL for what is started from time to time, as by
 // the crontabs of several machines: with half of the period it is run once in each period, also when their
-// clocks differ. For New, in place of WithTTL. From a second to ten years.
-func WithSpacing(d time.Duration) Option { return func(o *settings) { o.spacing = &d } }
+// clocks differ. It excludes WithTTL. From a second to ten years.
+func WithSpacing(d time.Duration) Option { return forOnce(func(o *settings) { o.spacing = &d }) }
 
-// WithAttempts sets how many runs there may be. For New: in all. A run that failed counts, and so does one
-// whose process died or gave up. After the last one Do returns [ErrGivenUp], until the last run is forgotten
-// (see [WithTTL]). Default: any number.
-//
-// For Every and At: how many runs of a tick may die, with their process or their lock. Then the tick counts as run,
+// WithAttempts sets how many runs there may be in all. A run that failed counts, and so does one whose process died or
+// gave up. After the last one Do returns [ErrGivenUp], until the last run is forgotten (see [WithTTL]). At least 1;
+// default: any number. A run counts when its function was entered. All processes should set the same.
+func WithAttempts(n int) Option { return forOnce(func(o *settings) { o.attempts = &n }) }
+
+// WithDeaths sets how many runs of a tick may die, with their process or their lock. Then the tick counts as run,
 // which is logged, and no tick begins for a minute: so a function that ends its process does not end one
 // process after the other. If the next tick dies as well it is given up at once, and the pause is twice as
-// long each time, up to an hour, until a run has returned. Default: 2.
-//
-// At least 1. A run counts when its function was entered. All processes should set the same.
-func WithAttempts(n int) Option { return func(o *settings) { o.attempts = &n } }
+// long each time, up to an hour, until a run has returned. At least 1; default: 2. All processes should set the same.
+func WithDeaths(n int) JobOption { return forJobs(func(o *settings) { o.attempts = &n }) }
 
 // WithBackoff sets a pause between a run that failed and the next attempt: first at first, then twice as long
 // each time, up to last. Meanwhile the next caller has the lock, and waits; a TryDo is refused. After a run
-// whose process died there is no pause. For New. From 1 ms to 24 h, first not longer than last; default:
+// whose process died there is no pause. From 1 ms to 24 h, first not longer than last; default:
 // none.
 func WithBackoff(first, last time.Duration) Option {
-	return func(o *settings) { o.backoff = &backoff{first, last} }
+	return forOnce(func(o *settings) { o.backoff = &backoff{first, last} })
 }
 
 // WithEdition sets which edition is done once, where one name stands for one thing after the other: the
 // version of a schema, or the time of a tick. It is done when this edition is, or a later one. Redis remembers
-// the last one alone. For New. At least 1, and less than 2^53; default: there is one. All that use the name
+// the last one alone. At least 1, and less than 2^53; default: there is one. All that use the name
 // must set one.
-func WithEdition(n int64) Option { return func(o *settings) { o.number = &n } }
+func WithEdition(n int64) Option { return forOnce(func(o *settings) { o.number = &n }) }
 
 // WithOnError has f called, in the background and one after the other with the client's hooks, with what is
 // also logged of a job: the error of its function for a tick; [ErrGivenUp] for a tick whose runs died, in the
-// process that finds it; [ErrStale] or ErrUnknownOutcome for a run that may be repeated, as it is not recorded.
-// For Every and At. nil: none, as by default.
-func WithOnError(f func(tick time.Time, err error)) Option {
-	return func(o *settings) { o.onError = f }
+// process that finds it; [ErrSuperseded] or ErrUnknownOutcome for a run that may be repeated, as it is not recorded.
+// nil: none, as by default.
+func WithOnError(f func(tick time.Time, err error)) JobOption {
+	return forJobs(func(o *settings) { o.onError = f })
 }
 
-// In sets the zone in which the times of a schedule are meant. For At; default: UTC. nil: the default.
-func In(zone *time.Location) Option { return func(o *settings) { o.zone = zone } }
-
-// WithMissed sets what becomes of ticks that were missed. For Every and At; default: [Skip]. All processes should
+// WithMissed sets what becomes of ticks that were missed. Default: [Skip]. All processes should
 // set the same.
-func WithMissed(m Missed) Option { return func(o *settings) { o.missed = &m } }
+func WithMissed(m Missed) JobOption { return forJobs(func(o *settings) { o.missed = &m }) }
 
 // WithJitter delays each tick by a time that looks random, from 0 to just below d: so that jobs with the same
 // period do not all begin together. The delay follows from the name and the tick, and so is the same in all
-// processes that set the same d; all must. For Every. More than 0 and less than the period; default: none.
-func WithJitter(d time.Duration) Option { return func(o *settings) { o.jitter = &d } }
+// processes that set the same d; all must. More than 0 and less than the
+// period, so not for At; default: none.
+func WithJitter(d time.Duration) JobOption { return forJobs(func(o *settings) { o.jitter = &d }) }
 
 // Missed is what becomes of the ticks of a job that were missed: no process ran at that time, or the run
 // before took longer than a period.
@@ -99,7 +119,6 @@ type settings struct {
 	jitter   *time.Duration
 	number   *int64
 	onError  func(time.Time, error)
-	zone     *time.Location
 }
 
 type backoff struct{ first, last time.Duration }
@@ -125,58 +144,30 @@ const (
 	defaultDeaths = 2
 )
 
-func settingsOf(opts []Option) (o settings) {
+// settingsOf returns what options set, each by set.
+func settingsOf[O any](opts []O, set func(O, *settings)) (o settings) {
 	for _, option := range opts {
-		if option != nil {
-			option(&o)
+		if any(option) != nil {
+			set(option, &o)
 		}
 	}
 	return o
 }
 
-// purpose says to which function the options are given.
-type purpose uint8
-
-const (
-	forNew purpose = iota
-	forShare
-	forEvery
-	forAt
-)
-
-// valid checks all options but the lease, which the lock checks. The jitter must be below the period. period is 0 for
-// a purpose without one.
-func (o settings) valid(given purpose, period time.Duration) error {
-	isOnce, isJob := given == forNew, given == forEvery || given == forAt
+// valid checks all options but the lease, which the lock checks. The jitter must be below the period, which is 0 for
+// what has none.
+func (o settings) valid(period time.Duration) error {
 	switch {
-	case o.ttl != nil && !isOnce:
-		return fail.Invalid("WithTTL is for New")
-	case o.spacing != nil && !isOnce:
-		return fail.Invalid("WithSpacing is for New")
 	case o.spacing != nil && o.ttl != nil:
 		return fail.Invalid("WithSpacing excludes WithTTL")
-	case o.backoff != nil && !isOnce:
-		return fail.Invalid("WithBackoff is for New")
-	case o.attempts != nil && !isOnce && !isJob:
-		return fail.Invalid("WithAttempts is for New, Every and At")
-	case o.number != nil && !isOnce:
-		return fail.Invalid("WithEdition is for New")
 	case o.number != nil && (*o.number < 1 || *o.number > maxEdition):
 		return fail.Invalid("an edition must be at least 1 and less than 2^53, not %d", *o.number)
-	case o.onError != nil && !isJob:
-		return fail.Invalid("WithOnError is for Every and At")
-	case o.missed != nil && !isJob:
-		return fail.Invalid("WithMissed is for Every and At")
-	case o.jitter != nil && given != forEvery:
-		return fail.Invalid("WithJitter is for Every")
-	case o.zone != nil && given != forAt:
-		return fail.Invalid("In is for At")
 	case o.ttl != nil && (*o.ttl < time.Second || *o.ttl > longestTTL):
 		return fail.Invalid("the time to live must be from a second to ten years, not %v", *o.ttl)
 	case o.spacing != nil && (*o.spacing < time.Second || *o.spacing > longestTTL):
 		return fail.Invalid("the spacing must be from a second to ten years, not %v", *o.spacing)
 	case o.attempts != nil && *o.attempts < 1:
-		return fail.Invalid("the number of attempts must be at least 1, not %d", *o.attempts)
+		return fail.Invalid("the number of attempts or deaths must be at least 1, not %d", *o.attempts)
 	case o.backoff != nil && (o.backoff.first < time.Millisecond || o.backoff.last > longestPause || o.backoff.first > o.backoff.last):
 		return fail.Invalid("the pauses must be from 1 ms to 24 h, and the first not longer than the last: not %v and %v", o.backoff.first, o.backoff.last)
 	case o.missed != nil && (*o.missed < Skip || *o.missed > RunAll):

@@ -286,7 +286,7 @@ func ended(end lua.Ended, stray bool, err error) error {
 	case end == lua.EndForgotten && stray:
 		return fail.ErrUnknownOutcome
 	case end != lua.EndRecorded:
-		return ErrStale
+		return ErrSuperseded
 	}
 	return nil
 }

@@ -33,15 +33,15 @@ const (
 //
 // An error that matches ErrNotRun of package latchkey says that f did not run here, and that no outcome of
 // another caller is known: that of a lock's Lock. An error that matches neither that nor Failure is f's own,
-// with ErrLost beside it when the lock was lost before f ended; or [ErrStale]; or ErrUnknownOutcome, when
+// with ErrLost beside it when the lock was lost before f ended; or [ErrSuperseded]; or ErrUnknownOutcome, when
 // Redis did not answer whether the others get to know what f returned. With the last two the result of this
 // caller's f comes beside the error.
 //
 // The name is as for [New], and so are the clients. Share takes the options whose text says so; all callers
 // should give the same. It costs three commands when there is no other caller.
-func Share(ctx context.Context, c *latchkey.Client, name string, f func(context.Context, *Run) ([]byte, error), opts ...Option) ([]byte, error) {
-	o := settingsOf(opts)
-	if err := o.valid(forShare, 0); err != nil {
+func Share(ctx context.Context, c *latchkey.Client, name string, f func(context.Context, *Run) ([]byte, error), opts ...ShareOption) ([]byte, error) {
+	o := settingsOf(opts, ShareOption.setShare)
+	if err := o.valid(0); err != nil {
 		return nil, fail.Wrap(name, err)
 	}
 	r, err := newRunner(c, lua.RunShared, name, o)

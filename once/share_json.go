@@ -19,7 +19,7 @@ import (
 // the errors of Share, and two more. If JSON cannot encode the value, f has failed with that error. If the result of another
 // caller is no T, the error matches ErrWrongType of package latchkey: all callers should share the same type. With an
 // error that has no value beside it, the value is zero.
-func ShareJSON[T any](ctx context.Context, c *latchkey.Client, name string, f func(context.Context, *Run) (T, error), opts ...Option) (T, error) {
+func ShareJSON[T any](ctx context.Context, c *latchkey.Client, name string, f func(context.Context, *Run) (T, error), opts ...ShareOption) (T, error) {
 	var value T
 	b, err := Share(ctx, c, name, func(ctx context.Context, run *Run) ([]byte, error) {
 		v, err := f(ctx, run)

@@ -164,7 +164,7 @@ func TestShareIsStale(t *testing.T) {
 	require.NoError(t, plain.Do(t.Context(), plain.B().Del().Key("a").Build()).Error())
 	second := share(t, other, func(ctx context.Context, _ *once.Run) ([]byte, error) { await(ctx, fresh); return []byte("fresh"), nil })
 	close(ends)
-	require.ErrorIs(t, stale.Outcome(t), once.ErrStale)
+	require.ErrorIs(t, stale.Outcome(t), once.ErrSuperseded)
 	require.Equal(t, "stale", string(stale.Hold))
 	close(fresh)
 	require.Equal(t, "fresh", string(second.Granted(t)))

@@ -43,7 +43,7 @@ func holds(c *latchkey.Client, args []string) {
 			<-time.After(10 * time.Millisecond)
 		}
 	})
-	fmt.Println("ended", errors.Is(err, once.ErrStale), err)
+	fmt.Println("ended", errors.Is(err, once.ErrSuperseded), err)
 	select {}
 }
 

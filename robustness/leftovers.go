@@ -113,9 +113,9 @@ func freePermits(ctx context.Context, c *latchkey.Client, o plan.Object, h *judg
 	for {
 		state, err := sem.Inspect(ctx)
 		switch {
-		case err != nil && (h.Loses() || o.Taken && errors.Is(err, semaphore.ErrNotInitialized)):
+		case err != nil && (h.Loses() || o.Taken && errors.Is(err, semaphore.ErrNotSet)):
 			return nil // it was lost, and nobody has made it again
-		case errors.Is(err, semaphore.ErrNotInitialized) && o.Changes && !h.WasSet(o):
+		case errors.Is(err, semaphore.ErrNotSet) && o.Changes && !h.WasSet(o):
 			return nil // the episode ended before its capacity was set
 		case err != nil:
 			return err

@@ -84,7 +84,7 @@ func ExampleLock_Write_downgrade() {
 	if err != nil {
 		log.Panic(err)
 	}
-	if err := hold.Downgrade(ctx); err != nil {
+	if err := rwlock.Downgrade(ctx, hold); err != nil {
 		log.Panic(err)
 	}
 	other, err := catalog.Read().TryLock(ctx) // others read as well now

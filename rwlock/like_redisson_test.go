@@ -8,6 +8,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
+	"github.com/latchkey-go/latchkey/rwlock"
 )
 
 // Redisson's tests show these as well: docs/appendix/redisson-tests.md.
@@ -34,7 +35,7 @@ func TestReentryKeepsTheLease(t *testing.T) {
 func TestDowngradedIsRenewed(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 		h := take(t, newLock(t, open(t, s), latchkey.WithLease(300*time.Millisecond)).Write())
-		require.NoError(t, h.Downgrade(t.Context()))
+		require.NoError(t, rwlock.Downgrade(t.Context(), h))
 		began := time.Now()
 		require.Never(t, func() bool { return !h.Held() }, time.Second, 10*time.Millisecond)
 		require.Greater(t, time.Since(began), 900*time.Millisecond, "three leases")

@@ -10,6 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rueidisclient"
+	"github.com/latchkey-go/latchkey/rwlock"
 )
 
 // await is a hold that is granted within so long.
@@ -69,7 +70,7 @@ func TestDowngradeWithoutAnswer(t *testing.T) {
 	t.Cleanup(func() { _ = c.Close() })
 	mine, other := newLock(t, c), newLock(t, open(t, s))
 	warm := take(t, mine.Write()) // so that the server knows the script
-	require.NoError(t, warm.Downgrade(t.Context()))
+	require.NoError(t, rwlock.Downgrade(t.Context(), warm))
 	unlock(t, warm)
 	writes := take(t, mine.Write())
 	next := later(t, mine.Write())
@@ -85,7 +86,7 @@ func TestDowngradeWithoutAnswer(t *testing.T) {
 		}
 		return redistest.Pass
 	})
-	require.ErrorIs(t, writes.Downgrade(ctx), latchkey.ErrUnknownOutcome)
+	require.ErrorIs(t, rwlock.Downgrade(ctx, writes), latchkey.ErrUnknownOutcome)
 	p.Judge(nil)
 	reads := await(t, reader, 5*time.Second)
 	_, err = mine.Write().TryLock(writes.Context())

@@ -27,7 +27,7 @@
 //
 // With a context derived from that of a hold, the same half re-enters. Whoever writes may read: Read with
 // the context of a write hold returns a further hold of that. Whoever reads cannot write: Write with the
-// context of a read hold returns [ErrUpgrade] at once. [latchkey.Hold.Downgrade] makes a write hold a read
+// context of a read hold returns [ErrUpgrade] at once. [Downgrade] makes a write hold a read
 // hold.
 //
 // Whoever reads and wants to read again must use that context. Otherwise it may wait for a writer that waits

@@ -83,7 +83,7 @@ func TestDowngradeKeepsTheEnd(t *testing.T) {
 		plain := s.Client(t)
 		h := take(t, newLock(t, open(t, s), latchkey.WithFixedLease(3*time.Second)).Write())
 		require.Eventually(t, func() bool { return h.Remaining() < 2*time.Second }, long, 5*time.Millisecond)
-		require.NoError(t, h.Downgrade(t.Context()))
+		require.NoError(t, rwlock.Downgrade(t.Context(), h))
 		left, err := plain.Do(t.Context(), plain.B().Pttl().Key("a").Build()).AsInt64()
 		require.NoError(t, err)
 		require.Less(t, left, int64(2100))

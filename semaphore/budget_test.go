@@ -18,7 +18,7 @@ var generous = semaphore.WithBudget(100, time.Second)
 // passable returns n permits, which are all there are, of a delegate: they may be passed on.
 func passable(t testing.TB, sem, other *semaphore.Semaphore, n int) *semaphore.Permits {
 	t.Helper()
-	require.NoError(t, other.SetPermits(t.Context(), n))
+	require.NoError(t, other.SetCapacity(t.Context(), n))
 	held := acquire(t, other, n)
 	first := inQueue(t, sem, n, 0)
 	second := inLine(t, sem, n, 1)
@@ -273,8 +273,6 @@ func TestBudgetOptions(t *testing.T) {
 		_, err := semaphore.New(c, "a", opts...)
 		require.ErrorIs(t, err, latchkey.ErrInvalid, name)
 	}
-	_, err := semaphore.NewCounting(c, "b", generous)
-	require.ErrorIs(t, err, latchkey.ErrInvalid)
-	_, err = semaphore.New(c, "a", semaphore.WithoutLocalHandOff(), semaphore.WithOvertaking())
+	_, err := semaphore.New(c, "a", semaphore.WithoutLocalHandOff(), semaphore.WithOvertaking())
 	require.NoError(t, err)
 }

@@ -27,18 +27,10 @@ import (
 // plain permits: release them first.
 type Counting struct{ base base }
 
-// NewCounting returns the plain semaphore of a name. It does no I/O. It takes the options of [New], but not those
-// about leases, nor [WithBudget]. It returns ErrInvalid for those, for names that are not as for package rlock, a nil
-// client, options out of range, and a client with [latchkey.WithReplicas]. Use one name as one kind of thing: see
-// [New].
-func NewCounting(c *latchkey.Client, name string, opts ...Option) (*Counting, error) {
-	o, inner := set(opts), (*session.Handle)(c).Client()
-	switch {
-	case o.passes:
-		return nil, fail.Wrap(name, fail.Invalid("a counting semaphore has no budget: it passes on only single permits, and only while nobody else waits"))
-	case len(o.leases) > 0:
-		return nil, fail.Wrap(name, fail.Invalid("the permits of a counting semaphore have no lease"))
-	case inner != nil && inner.Options.Replicas > 0:
+// NewCounting returns the plain semaphore of a name. It does no I/O. It returns ErrInvalid for names that are not as for package rlock, a nil client, options out of range, and a client with [latchkey.WithReplicas]. Use one name as one kind of thing: see [New].
+func NewCounting(c *latchkey.Client, name string, opts ...CountingOption) (*Counting, error) {
+	o, inner := setCounting(opts), (*session.Handle)(c).Client()
+	if inner != nil && inner.Options.Replicas > 0 {
 		return nil, fail.Wrap(name, fail.Invalid("a counting semaphore does not wait for replicas"))
 	}
 	// The lease ends nothing, as no permit has one. It only must not be over while a reply is on its way.
@@ -121,7 +113,7 @@ func (s *Counting) guard(ctx context.Context, n int, err error, f func(context.C
 // release timeout. Then it returns ErrUnknownOutcome, and the release goes on in the background, for nine minutes or
 // until the client is closed.
 //
-// It adds nothing and returns [ErrNotInitialized] if no number is set, and ErrInvalid if there would be more than
+// It adds nothing and returns [ErrNotSet] if no number is set, and ErrInvalid if there would be more than
 // [MaxCapacity]. Neither error is found for a permit that goes to a goroutine of the process.
 func (s *Counting) Release(ctx context.Context, n int) error {
 	if err := s.base.validPermits(n, MaxCapacity); err != nil {
@@ -151,20 +143,20 @@ func (s *Counting) TrySetPermits(ctx context.Context, n int) (bool, error) {
 
 // AddPermits changes how many permits are free by n, and returns how many are free after that. New permits go to
 // waiting requests. The number may become negative: then nothing is granted until enough were released. It takes
-// effect once, as [Semaphore.TrySetPermits] does. If no number is set, it returns [ErrNotInitialized].
+// effect once, as [Semaphore.TrySetPermits] does. If no number is set, it returns [ErrNotSet].
 func (s *Counting) AddPermits(ctx context.Context, n int) (available int, err error) {
 	_, total, _, err := s.base.changeCapacity(ctx, lua.Add, int64(n))
 	return int(total), err
 }
 
 // Drain takes all permits that are free now, also if requests wait for them, and returns how many: 0 if none. If no
-// number is set, it returns [ErrNotInitialized].
+// number is set, it returns [ErrNotSet].
 func (s *Counting) Drain(ctx context.Context) (int, error) {
 	_, _, taken, err := s.base.changeCapacity(ctx, lua.Drain, 0)
 	return int(taken), err
 }
 
-// Available returns how many permits are free. If no number is set, it returns [ErrNotInitialized].
+// Available returns how many permits are free. If no number is set, it returns [ErrNotSet].
 func (s *Counting) Available(ctx context.Context) (int, error) {
 	state, err := s.base.inspect(ctx, 0)
 	return state.Available, err
@@ -176,8 +168,8 @@ func (s *Counting) Waiting(ctx context.Context) (int, error) {
 	return state.Waiting, err
 }
 
-// Delete removes the semaphore, and reports whether there was one. Waiting requests get [ErrNotInitialized], or wait
-// on with [WithWaitForInit].
+// Delete removes the semaphore, and reports whether there was one. Waiting requests get [ErrNotSet], or wait
+// on with [WithWaitForSet].
 func (s *Counting) Delete(ctx context.Context) (bool, error) { return s.base.delete(ctx) }
 
 // acquire takes permits, and has the observer hear of it. When the observer panics, it gives them back: the

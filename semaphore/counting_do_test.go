@@ -50,7 +50,7 @@ func TestCountingDo(t *testing.T) {
 		require.Eventually(t, func() bool { n, err := sem.Available(ctx); return err == nil && n == 3 }, long, time.Millisecond)
 		silent := newCounting(t, open(t, s.Option())) // it would not make the semaphore again
 		err = silent.Do(ctx, 1, func(context.Context) error { _, err := silent.Delete(ctx); return err })
-		require.ErrorIs(t, err, semaphore.ErrNotInitialized, "there is nothing that the permit could go back to")
+		require.ErrorIs(t, err, semaphore.ErrNotSet, "there is nothing that the permit could go back to")
 		require.NotErrorIs(t, err, latchkey.ErrNotRun)
 	})
 }

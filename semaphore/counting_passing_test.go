@@ -106,7 +106,7 @@ func TestPlainPermitYields(t *testing.T) {
 // Rule 41.
 func TestPlainPermitsGoBack(t *testing.T) {
 	s := redistest.NewProcess(t)
-	for name, budget := range map[string]semaphore.Option{
+	for name, budget := range map[string]semaphore.CountingOption{
 		"holds": semaphore.Yielding(1, time.Second),
 		"time":  semaphore.Yielding(100, time.Nanosecond),
 		"none":  semaphore.WithoutLocalHandOff(),

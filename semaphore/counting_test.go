@@ -14,7 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
-func newCounting(t testing.TB, c *latchkey.Client, opts ...semaphore.Option) *semaphore.Counting {
+func newCounting(t testing.TB, c *latchkey.Client, opts ...semaphore.CountingOption) *semaphore.Counting {
 	t.Helper()
 	s, err := semaphore.NewCounting(c, "a", opts...)
 	require.NoError(t, err)
@@ -33,8 +33,8 @@ func TestCounting(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sem, other := newCounting(t, open(t, s.Option())), newCounting(t, open(t, s.Option()))
 		require.Equal(t, "a", sem.Name())
-		require.ErrorIs(t, sem.Acquire(t.Context(), 1), semaphore.ErrNotInitialized)
-		require.ErrorIs(t, sem.Release(t.Context(), 1), semaphore.ErrNotInitialized)
+		require.ErrorIs(t, sem.Acquire(t.Context(), 1), semaphore.ErrNotSet)
+		require.ErrorIs(t, sem.Release(t.Context(), 1), semaphore.ErrNotSet)
 		set, err := sem.TrySetPermits(t.Context(), 3)
 		require.NoError(t, err)
 		require.True(t, set)
@@ -124,6 +124,8 @@ func TestCountingWithoutABudget(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, sem.Acquire(t.Context(), 1))
 	require.NoError(t, sem.Release(t.Context(), 1))
-	_, err = semaphore.NewCounting(c, "budget", semaphore.WithBudget(1, time.Millisecond))
-	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	for _, o := range []semaphore.Option{semaphore.WithBudget(1, time.Second), semaphore.WithLease(time.Second), semaphore.WithFixedLease(time.Second)} {
+		_, taken := o.(semaphore.CountingOption)
+		require.False(t, taken, "the compiler refuses it")
+	}
 }

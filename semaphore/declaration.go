@@ -53,7 +53,7 @@ func (p *pool) afterDeclaring(ctx context.Context, do func() error) error {
 			return err
 		}
 		err := do()
-		if !errors.Is(err, lua.ErrNotInitialized) || p.declared.capacity.Load() == 0 {
+		if !errors.Is(err, lua.ErrNotSet) || p.declared.capacity.Load() == 0 {
 			return err
 		}
 		if ctx.Err() != nil {

@@ -40,7 +40,7 @@ func TestCapacityIsSaidAgain(t *testing.T) {
 			<-time.After(2 * time.Millisecond)
 			require.Equal(t, 10, capacity(old))
 		}
-		require.NoError(t, old.SetPermits(t.Context(), 7))
+		require.NoError(t, old.SetCapacity(t.Context(), 7))
 		<-time.After(2 * time.Millisecond)
 		require.Equal(t, 7, capacity(young), "what is said again changes nothing that was set since")
 	})

@@ -8,8 +8,8 @@ import (
 )
 
 // Yielding is what a semaphore does without options, with another budget.
-func Yielding(holds int, span time.Duration) Option {
-	return func(o *settings) { o.budget = terms.WithYielding(holds, span) }
+func Yielding(holds int, span time.Duration) CountingOption {
+	return option(func(o *settings) { o.budget = terms.WithYielding(holds, span) })
 }
 
 // RedeclareAfter sets how long the client believes that Redis has a capacity, until the test ends.

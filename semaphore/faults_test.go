@@ -121,8 +121,8 @@ func TestRepliesLost(t *testing.T) {
 			sem := newSemaphore(t, c)
 			return func(ctx context.Context, n int) error {
 				if rand.N(50) == 0 { // one more, and back
-					_, err := sem.AddPermits(t.Context(), 1)
-					_, err2 := sem.AddPermits(t.Context(), -1)
+					_, err := sem.AddCapacity(t.Context(), 1)
+					_, err2 := sem.AddCapacity(t.Context(), -1)
 					return errors.Join(err, err2)
 				}
 				p, err := sem.Acquire(ctx, n)
@@ -219,7 +219,7 @@ func TestRedisStopped(t *testing.T) {
 		_, err := sem.Acquire(ctx, 1)
 		require.ErrorIs(t, err, latchkey.ErrUnavailable)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		_, err = sem.AddPermits(ctx, 1)
+		_, err = sem.AddCapacity(ctx, 1)
 		require.Error(t, err)
 		require.True(t, errors.Is(err, latchkey.ErrUnknownOutcome) || errors.Is(err, context.DeadlineExceeded))
 		s.Continue(t)

@@ -56,11 +56,11 @@ func (b *base) inspect(ctx context.Context, limit int) (State, error) {
 	err := b.pool.afterDeclaring(session.WithoutDeadline(ctx), func() (err error) {
 		census, err = c.Conn.Census(session.WithoutDeadline(ctx), q.At.Keys, limit)
 		if err == nil && !census.Initialized {
-			err = lua.ErrNotInitialized
+			err = lua.ErrNotSet
 		}
 		return err
 	})
-	if err != nil && !errors.Is(err, lua.ErrNotInitialized) {
+	if err != nil && !errors.Is(err, lua.ErrNotSet) {
 		return State{}, q.At.ReadError(ctx, sent, b.p.Name, err)
 	}
 	s := State{

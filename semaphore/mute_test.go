@@ -75,7 +75,7 @@ func TestPermitsOfWhoMayNotPublish(t *testing.T) {
 			require.NoError(t, <-waited)
 			require.NoError(t, first.Release(t.Context()))
 			require.Equal(t, 3, freeOf(t, s))
-			_, err = s.AddPermits(t.Context(), 1)
+			_, err = s.AddCapacity(t.Context(), 1)
 			require.NoError(t, err)
 			require.Equal(t, 4, freeOf(t, s))
 			existed, err := s.Delete(t.Context())

@@ -43,7 +43,7 @@ func TestGrantOfAnotherKind(t *testing.T) {
 		hold, err := lock.Lock(t.Context())
 		require.NoError(t, err, "it was given back")
 		err = <-ended
-		asked := errors.Is(err, semaphore.ErrNotInitialized) // between the two
+		asked := errors.Is(err, semaphore.ErrNotSet) // between the two
 		require.True(t, asked || errors.Is(err, latchkey.ErrWrongType), "%v", err)
 		require.NoError(t, hold.Unlock(t.Context()))
 	})

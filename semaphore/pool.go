@@ -61,20 +61,20 @@ func (p *pool) Take(ctx context.Context, claim lua.Claim, mode lua.Mode) (reply 
 		reply, err = p.ask(ctx, claim, mode)
 		return err
 	})
-	if errors.Is(err, lua.ErrNotInitialized) {
+	if errors.Is(err, lua.ErrNotSet) {
 		err = nil // it is an answer, which the reply has
 	}
 	return reply, err
 }
 
-// ask sends one acquire. It returns ErrNotInitialized, as the reply does, when nobody has set a capacity.
+// ask sends one acquire. It returns ErrNotSet, as the reply does, when nobody has set a capacity.
 func (p *pool) ask(ctx context.Context, claim lua.Claim, mode lua.Mode) (reply lua.Acquired, err error) {
 	message, err := p.batches.do(ctx, lua.Take(claim, mode), claim.Permits)
 	if err != nil {
 		return reply, err
 	}
 	reply, err = lua.ParseTaken(message)
-	if err == nil && errors.Is(reply.Refused, lua.ErrNotInitialized) {
+	if err == nil && errors.Is(reply.Refused, lua.ErrNotSet) {
 		err = reply.Refused
 	}
 	return reply, err

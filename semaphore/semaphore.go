@@ -72,8 +72,8 @@ const (
 
 // The errors that only semaphores have, for errors.Is.
 var (
-	// ErrNotInitialized says that nobody has set how many permits there are.
-	ErrNotInitialized = lua.ErrNotInitialized
+	// ErrNotSet says that nobody has set how many permits there are.
+	ErrNotSet = lua.ErrNotSet
 	// ErrCapacity says that a request is for more permits than there are, free or held, so that it could
 	// wait for ever: see [WithWaitForCapacity].
 	ErrCapacity = lua.ErrCapacity
@@ -87,7 +87,7 @@ type Semaphore struct{ base base }
 // [Counting] and a latch are plain numbers in Redis too, and each takes the number of another as its own, without an
 // error. New returns ErrInvalid for other names, a nil client and options out of range.
 func New(c *latchkey.Client, name string, opts ...Option) (*Semaphore, error) {
-	b, err := newBase(c, leased, name, set(opts))
+	b, err := newBase(c, leased, name, setLeased(opts))
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (s *Semaphore) Name() string { return s.base.p.Name }
 // alone.
 //
 // Acquire survives an outage of Redis that ends before ctx does. If Redis is away when ctx ends, the error also
-// matches ErrUnavailable. Other errors come at once: [ErrNotInitialized], [ErrCapacity], ErrInvalid, ErrWrongType,
+// matches ErrUnavailable. Other errors come at once: [ErrNotSet], [ErrCapacity], ErrInvalid, ErrWrongType,
 // ErrTooManyWaiters, ErrClosed, and errors of Redis that do not pass by themselves.
 //
 // There is no re-entry: an Acquire with the context of permits that are held takes further ones, and may wait for
@@ -178,43 +178,43 @@ func (s *Semaphore) Attach(ctx context.Context, text string) (*Permits, error) {
 }
 
 // Drain takes all permits that are free now, up to [MaxPermits], also if requests wait for them. It returns
-// ErrNotAcquired if none is free, and [ErrNotInitialized] if no number is set, also with [WithWaitForInit]: it never
+// ErrNotAcquired if none is free, and [ErrNotSet] if no number is set, also with [WithWaitForSet]: it never
 // waits.
 func (s *Semaphore) Drain(ctx context.Context) (*Permits, error) {
 	h, err := s.base.p.Try(ctx, grant.All)
 	return (*Permits)(h), err
 }
 
-// TrySetPermits sets how many permits there are, from 0 to [MaxCapacity], unless a number is set. It reports whether
+// TrySetCapacity sets how many permits there are, from 0 to [MaxCapacity], unless a number is set. It reports whether
 // it did. If only the number was deleted, as by a DEL of its key, permits that are still held count as held.
 //
 // It is sent until Redis answers or ctx ends, as the other methods that change the number, and [Semaphore.Delete].
 // Each takes effect once: Redis keeps a record of it for ten minutes, and the client gives up after nine. If it may
 // have taken effect without an answer, the error matches ErrUnknownOutcome.
-func (s *Semaphore) TrySetPermits(ctx context.Context, n int) (bool, error) {
+func (s *Semaphore) TrySetCapacity(ctx context.Context, n int) (bool, error) {
 	done, _, _, err := s.base.changeCapacity(ctx, lua.Initialize, int64(n))
 	return done, err
 }
 
-// SetPermits sets how many permits there are, from 0 to [MaxCapacity]. New permits go to waiting requests at once. If
+// SetCapacity sets how many permits there are, from 0 to [MaxCapacity]. New permits go to waiting requests at once. If
 // more are held than there are now, the holders keep them, [Semaphore.Available] is negative, and Redis grants nothing
 // until enough came back; what a process passes on inside ends with its budget. A request for more permits than there
 // are now gets [ErrCapacity], at most two seconds after it became the first.
-func (s *Semaphore) SetPermits(ctx context.Context, n int) error {
+func (s *Semaphore) SetCapacity(ctx context.Context, n int) error {
 	_, _, _, err := s.base.changeCapacity(ctx, lua.Set, int64(n))
 	return err
 }
 
-// AddPermits changes how many permits there are by n, which may be negative, and returns the new number. If that would
+// AddCapacity changes how many permits there are by n, which may be negative, and returns the new number. If that would
 // be less than 0 or more than [MaxCapacity], it changes nothing, and returns ErrInvalid. If no number is set, it
-// returns [ErrNotInitialized].
-func (s *Semaphore) AddPermits(ctx context.Context, n int) (capacity int, err error) {
+// returns [ErrNotSet].
+func (s *Semaphore) AddCapacity(ctx context.Context, n int) (capacity int, err error) {
 	_, total, _, err := s.base.changeCapacity(ctx, lua.Add, int64(n))
 	return int(total), err
 }
 
 // Available returns how many permits are free. It is negative while more are held than there are. If no number is set,
-// it returns [ErrNotInitialized], as do Capacity, InUse and Inspect.
+// it returns [ErrNotSet], as do Capacity, InUse and Inspect.
 func (s *Semaphore) Available(ctx context.Context) (int, error) {
 	state, err := s.base.inspect(ctx, 0)
 	return state.Available, err
@@ -233,10 +233,10 @@ func (s *Semaphore) InUse(ctx context.Context) (int, error) {
 }
 
 // Delete removes the semaphore, and reports whether there was one. Holders lose their permits as soon as their clients
-// hear of it. Waiting requests get [ErrNotInitialized], or wait on with [WithWaitForInit].
+// hear of it. Waiting requests get [ErrNotSet], or wait on with [WithWaitForSet].
 func (s *Semaphore) Delete(ctx context.Context) (bool, error) { return s.base.delete(ctx) }
 
-// Inspect returns the holders and the waiting requests, also together with [ErrNotInitialized].
+// Inspect returns the holders and the waiting requests, also together with [ErrNotSet].
 func (s *Semaphore) Inspect(ctx context.Context) (State, error) {
 	return s.base.inspect(ctx, grant.InspectLimit)
 }

@@ -166,18 +166,18 @@ func TestCapacity(t *testing.T) {
 		c := open(t, s.Option())
 		sem := newSemaphore(t, c)
 		_, err := sem.Acquire(t.Context(), 1)
-		require.ErrorIs(t, err, semaphore.ErrNotInitialized)
+		require.ErrorIs(t, err, semaphore.ErrNotSet)
 		_, err = sem.Available(t.Context())
-		require.ErrorIs(t, err, semaphore.ErrNotInitialized)
-		_, err = sem.AddPermits(t.Context(), 1)
-		require.ErrorIs(t, err, semaphore.ErrNotInitialized)
-		patient, err := semaphore.New(c, "a", semaphore.WithWaitForInit(), semaphore.WithWaitForCapacity())
+		require.ErrorIs(t, err, semaphore.ErrNotSet)
+		_, err = sem.AddCapacity(t.Context(), 1)
+		require.ErrorIs(t, err, semaphore.ErrNotSet)
+		patient, err := semaphore.New(c, "a", semaphore.WithWaitForSet(), semaphore.WithWaitForCapacity())
 		require.NoError(t, err)
 		early := acquireLater(t, patient, 6, 0)
-		set, err := sem.TrySetPermits(t.Context(), 5)
+		set, err := sem.TrySetCapacity(t.Context(), 5)
 		require.NoError(t, err)
 		require.True(t, set)
-		set, err = sem.TrySetPermits(t.Context(), 7)
+		set, err = sem.TrySetCapacity(t.Context(), 7)
 		require.NoError(t, err)
 		require.False(t, set)
 		numbers(t, sem, 5, 0)
@@ -187,7 +187,7 @@ func TestCapacity(t *testing.T) {
 		_, err = sem.TryAcquire(t.Context(), 6)
 		require.ErrorIs(t, err, semaphore.ErrCapacity)
 		early.Waits(t)
-		n, err := sem.AddPermits(t.Context(), 1)
+		n, err := sem.AddCapacity(t.Context(), 1)
 		require.NoError(t, err)
 		require.Equal(t, 6, n)
 		held := early.Granted(t) // whoever waits gets the first
@@ -196,7 +196,7 @@ func TestCapacity(t *testing.T) {
 		// Lowered below what is held: everybody keeps what he has, and who can only wait for ever is told.
 		next := acquireLater(t, sem, 3, 0)
 		tooMany := acquireLater(t, sem, 5, 1)
-		require.NoError(t, sem.SetPermits(t.Context(), 4))
+		require.NoError(t, sem.SetCapacity(t.Context(), 4))
 		numbers(t, sem, -2, 6)
 		require.NoError(t, held.ReleaseN(t.Context(), 2))
 		numbers(t, sem, 0, 4)
@@ -206,7 +206,7 @@ func TestCapacity(t *testing.T) {
 		require.ErrorIs(t, tooMany.Outcome(t), semaphore.ErrCapacity)
 		numbers(t, sem, 0, 4)
 		for _, n := range []int{-5, semaphore.MaxCapacity} {
-			_, err = sem.AddPermits(t.Context(), n)
+			_, err = sem.AddCapacity(t.Context(), n)
 			require.ErrorIs(t, err, latchkey.ErrInvalid)
 		}
 		numbers(t, sem, 0, 4)
@@ -217,14 +217,14 @@ func TestCapacity(t *testing.T) {
 		existed, err := sem.Delete(t.Context())
 		require.NoError(t, err)
 		require.True(t, existed)
-		require.ErrorIs(t, last.Outcome(t), semaphore.ErrNotInitialized)
+		require.ErrorIs(t, last.Outcome(t), semaphore.ErrNotSet)
 		for _, p := range []*semaphore.Permits{p, held} {
 			<-p.Context().Done()
 			require.ErrorIs(t, context.Cause(p.Context()), latchkey.ErrLost)
 			require.ErrorIs(t, p.Release(t.Context()), latchkey.ErrLost)
 		}
 		queued(t, sem, 1)
-		require.NoError(t, sem.SetPermits(t.Context(), 2))
+		require.NoError(t, sem.SetCapacity(t.Context(), 2))
 		require.NoError(t, waits.Granted(t).Release(t.Context()))
 		numbers(t, sem, 2, 0)
 		clean(t, s.Client(t), "a", "2")
@@ -482,8 +482,10 @@ func TestBadInput(t *testing.T) {
 		} {
 			_, err := semaphore.New(c, "a", o)
 			require.ErrorIs(t, err, latchkey.ErrInvalid)
-			_, err = semaphore.NewCounting(c, "a", o)
-			require.ErrorIs(t, err, latchkey.ErrInvalid)
+			if both, ok := o.(semaphore.CountingOption); ok {
+				_, err = semaphore.NewCounting(c, "a", both)
+				require.ErrorIs(t, err, latchkey.ErrInvalid)
+			}
 		}
 		for _, name := range []string{"", "{", "{}", "a}b"} {
 			_, err := semaphore.New(c, name)
@@ -494,8 +496,6 @@ func TestBadInput(t *testing.T) {
 		_, err := semaphore.New(nil, "a")
 		require.ErrorIs(t, err, latchkey.ErrInvalid)
 		_, err = semaphore.NewCounting(nil, "a")
-		require.ErrorIs(t, err, latchkey.ErrInvalid)
-		_, err = semaphore.NewCounting(c, "a", semaphore.WithLease(time.Second))
 		require.ErrorIs(t, err, latchkey.ErrInvalid)
 
 		sem, counting := newSemaphore(t, c, semaphore.WithCapacity(2)), newCounting(t, c, semaphore.WithCapacity(2))
@@ -513,8 +513,8 @@ func TestBadInput(t *testing.T) {
 				require.ErrorIs(t, call(), latchkey.ErrInvalid)
 			}
 			if n != 0 {
-				require.ErrorIs(t, sem.SetPermits(t.Context(), n), latchkey.ErrInvalid)
-				_, err = sem.TrySetPermits(t.Context(), n)
+				require.ErrorIs(t, sem.SetCapacity(t.Context(), n), latchkey.ErrInvalid)
+				_, err = sem.TrySetCapacity(t.Context(), n)
 				require.ErrorIs(t, err, latchkey.ErrInvalid)
 				_, err = counting.TrySetPermits(t.Context(), n)
 				require.ErrorIs(t, err, latchkey.ErrInvalid)
@@ -566,7 +566,7 @@ func TestBadInput(t *testing.T) {
 			if foreign[1] == "a" {
 				require.ErrorIs(t, counting.TryAcquire(t.Context(), 1), latchkey.ErrWrongType, "%v", foreign)
 				require.ErrorIs(t, counting.Release(t.Context(), 1), latchkey.ErrWrongType, "%v", foreign)
-				require.ErrorIs(t, sem.SetPermits(t.Context(), 1), latchkey.ErrWrongType, "%v", foreign)
+				require.ErrorIs(t, sem.SetCapacity(t.Context(), 1), latchkey.ErrWrongType, "%v", foreign)
 				_, err = sem.Inspect(t.Context())
 				require.ErrorIs(t, err, latchkey.ErrWrongType, "%v", foreign)
 				_, err = sem.Delete(t.Context())
@@ -577,7 +577,7 @@ func TestBadInput(t *testing.T) {
 		c.Close()
 		_, err = sem.Acquire(t.Context(), 1)
 		require.ErrorIs(t, err, latchkey.ErrClosed)
-		require.ErrorIs(t, sem.SetPermits(t.Context(), 1), latchkey.ErrClosed)
+		require.ErrorIs(t, sem.SetCapacity(t.Context(), 1), latchkey.ErrClosed)
 		require.ErrorIs(t, counting.Acquire(t.Context(), 1), latchkey.ErrClosed)
 		require.ErrorIs(t, counting.Release(t.Context(), 1), latchkey.ErrClosed)
 		_, err = sem.Inspect(t.Context())
@@ -606,7 +606,7 @@ func TestWaitingAside(t *testing.T) {
 		next := acquireLater(t, sem, 2, 100)
 		require.NoError(t, one.Release(t.Context()))
 		require.NoError(t, next.Granted(t).Release(t.Context()))
-		require.NoError(t, sem.SetPermits(t.Context(), 300))
+		require.NoError(t, sem.SetCapacity(t.Context(), 300))
 		for _, a := range aside {
 			require.NoError(t, a.Granted(t).Release(t.Context()))
 		}
@@ -620,10 +620,10 @@ func TestSaidAndSet(t *testing.T) {
 	redistest.Together(t)
 	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
 		sem := newSemaphore(t, open(t, s.Option()), semaphore.WithCapacity(3))
-		set, err := sem.TrySetPermits(t.Context(), 5)
+		set, err := sem.TrySetCapacity(t.Context(), 5)
 		require.NoError(t, err)
 		require.False(t, set, "it is said to be 3")
-		require.NoError(t, sem.SetPermits(t.Context(), 5))
+		require.NoError(t, sem.SetCapacity(t.Context(), 5))
 		require.NoError(t, acquire(t, sem, 5).Release(t.Context()))
 		for range 2 {
 			_, err = sem.Delete(t.Context())
@@ -631,7 +631,7 @@ func TestSaidAndSet(t *testing.T) {
 			numbers(t, sem, 3, 0)
 			_, err = sem.Delete(t.Context())
 			require.NoError(t, err)
-			n, err := sem.AddPermits(t.Context(), 1)
+			n, err := sem.AddCapacity(t.Context(), 1)
 			require.NoError(t, err)
 			require.Equal(t, 4, n)
 		}

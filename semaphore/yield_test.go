@@ -94,7 +94,7 @@ func TestYieldsToWhoComes(t *testing.T) {
 func behind(t *testing.T, s *redistest.Server) (sem, other *semaphore.Semaphore, p *semaphore.Permits, all []*attempt) {
 	t.Helper()
 	sem, other = newSemaphore(t, open(t, s.Option()), yielding), newSemaphore(t, open(t, s.Option()))
-	require.NoError(t, other.SetPermits(t.Context(), 1))
+	require.NoError(t, other.SetCapacity(t.Context(), 1))
 	p = acquire(t, other, 1)
 	all = append(all, begin(t, other, 1))
 	queued(t, sem, 1)
@@ -149,7 +149,7 @@ func TestYieldsToALargerRequest(t *testing.T) {
 	s := redistest.NewProcess(t)
 	sem, other := newSemaphore(t, open(t, s.Option()), yielding), newSemaphore(t, open(t, s.Option()))
 	p := passable(t, sem, other, 1)
-	require.NoError(t, other.SetPermits(t.Context(), 2))
+	require.NoError(t, other.SetCapacity(t.Context(), 2))
 	rest := acquire(t, other, 1)
 	large := begin(t, sem, 2)
 	queued(t, sem, 1)

@@ -215,13 +215,13 @@ func TestSchedulesOfAt(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	require.NoError(t, err)
 	ran := make(chan time.Time, 10)
-	job, err := once.At(c, "a", parse(t, "* * * * * *"), func(_ context.Context, run *once.Run) error {
+	job, err := once.At(c, "a", once.In(berlin, parse(t, "* * * * * *")), func(_ context.Context, run *once.Run) error {
 		select {
 		case ran <- run.Tick():
 		default:
 		}
 		return nil
-	}, once.In(berlin))
+	})
 	require.NoError(t, err)
 	a := redistest.Begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, job.Run(ctx) })
 	require.Zero(t, next(t, ran).Nanosecond())

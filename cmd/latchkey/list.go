@@ -155,7 +155,7 @@ func (l *looker) reports(ctx context.Context, names []string) ([]report, error) 
 
 // isOfName reports whether an error is of one name: it holds something else, or the user may not read it.
 func isOfName(err error) bool {
-	return errors.Is(err, latchkey.ErrWrongType) || errors.Is(err, latchkey.ErrInvalid) || errors.Is(err, semaphore.ErrNotInitialized) || lua.Forbidden(err)
+	return errors.Is(err, latchkey.ErrWrongType) || errors.Is(err, latchkey.ErrInvalid) || errors.Is(err, semaphore.ErrNotSet) || lua.Forbidden(err)
 }
 
 // isFree reports that nobody has a use for it now.

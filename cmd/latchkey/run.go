@@ -174,7 +174,7 @@ func ended(status int, err error) error {
 	switch {
 	case errors.As(err, &coded):
 		return coded
-	case errors.Is(err, latchkey.ErrLost), errors.Is(err, once.ErrStale):
+	case errors.Is(err, latchkey.ErrLost), errors.Is(err, once.ErrSuperseded):
 		return exit(statusLost, "%w", err)
 	case err != nil && status == 0: // the command has done its work
 		return exit(statusAway, "%w", err)

@@ -54,7 +54,7 @@ func failed(err error) error {
 	switch {
 	case err == nil || errors.As(err, &coded):
 		return err
-	case errors.Is(err, semaphore.ErrNotInitialized): // their texts name what a program would call
+	case errors.Is(err, semaphore.ErrNotSet): // their texts name what a program would call
 		err = errors.New("nobody has set how many permits there are: --capacity does")
 		return cli.Exit(err, statusMissing)
 	case errors.Is(err, countdown.ErrNotSet):

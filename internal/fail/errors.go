@@ -70,7 +70,7 @@ func WithSentinel(err error) error {
 	switch {
 	case errors.Is(err, lua.ErrFull):
 		return ErrTooManyWaiters
-	case errors.Is(err, lua.ErrNotInitialized), errors.Is(err, lua.ErrCapacity):
+	case errors.Is(err, lua.ErrNotSet), errors.Is(err, lua.ErrCapacity):
 		return err
 	case errors.Is(err, lua.ErrUnsettled):
 		return Unavailable(err)

@@ -170,7 +170,7 @@ func (s *spoiled) run() {
 				before, endless := s.dump(), s.endless()
 				err := use()
 				if err != nil {
-					known := errors.Is(err, lua.ErrRange) || errors.Is(err, lua.ErrNotInitialized) || errors.Is(err, lua.ErrCapacity) || errors.Is(err, lua.ErrFull) || errors.Is(err, lua.ErrForeignFence)
+					known := errors.Is(err, lua.ErrRange) || errors.Is(err, lua.ErrNotSet) || errors.Is(err, lua.ErrCapacity) || errors.Is(err, lua.ErrFull) || errors.Is(err, lua.ErrForeignFence)
 					require.True(s.t, known || lua.Classify(err) == lua.WrongType, "%s: %v", what, err)
 					require.Equal(s.t, before, s.dump(), "%s: %v", what, err)
 				}

@@ -138,7 +138,7 @@ type Ending struct {
 type Acquired struct {
 	Owned          // Token more than 0: the id owns the lock, or holds the permits
 	Queued   bool  // the id waits in the queue
-	Refused  error // it does not, and this is why: [ErrFull], [ErrNotInitialized], [ErrCapacity]
+	Refused  error // it does not, and this is why: [ErrFull], [ErrNotSet], [ErrCapacity]
 	Gone     bool  // neither id of an offer owns the lock
 	Late     bool  // the deadline was over: nothing was done
 	Lingers  bool  // another client has it, perhaps without a hold, and was told of this attempt
@@ -157,10 +157,10 @@ type Acquired struct {
 
 // What Redis can say instead of granting or queueing.
 var (
-	ErrFull           = errors.New("too many waiters")
-	ErrNotInitialized = errors.New("nobody has set how many permits there are: WithCapacity or TrySetPermits does")
-	ErrCapacity       = errors.New("more permits than there are")
-	ErrUnsettled      = errors.New("the server has not been up for long enough")
+	ErrFull      = errors.New("too many waiters")
+	ErrNotSet    = errors.New("nobody has set how many permits there are: WithCapacity does")
+	ErrCapacity  = errors.New("more permits than there are")
+	ErrUnsettled = errors.New("the server has not been up for long enough")
 )
 
 func acquired(message rueidis.RedisMessage, err error) (Acquired, error) {
@@ -209,7 +209,7 @@ func acquired(message rueidis.RedisMessage, err error) (Acquired, error) {
 	case replyGone:
 		a.Gone = true
 	case replyUnset:
-		a.Refused = ErrNotInitialized
+		a.Refused = ErrNotSet
 	case replyFewer:
 		a.Refused = fmt.Errorf("%w: %d", ErrCapacity, numbers[1])
 	case replyLate:

@@ -60,7 +60,7 @@ func Classify(err error) Class {
 			}
 		}
 		return Permanent
-	case errors.Is(err, ErrBasket), errors.Is(err, ErrReply), errors.Is(err, ErrNotInitialized), errors.Is(err, ErrRange): // it answered
+	case errors.Is(err, ErrBasket), errors.Is(err, ErrReply), errors.Is(err, ErrNotSet), errors.Is(err, ErrRange): // it answered
 		return Permanent
 	default: // also rueidis.ErrClosing, the error of a command when a Sentinel or cluster client drops a node
 		return NoAnswer

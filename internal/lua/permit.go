@@ -54,7 +54,7 @@ func (c Conn) Capacity(
 	case len(reply) != 3:
 		return false, 0, 0, odd(reply)
 	case reply[0] == replyUnset:
-		return false, 0, 0, ErrNotInitialized
+		return false, 0, 0, ErrNotSet
 	case reply[0] == replyRange:
 		return false, reply[1], 0, ErrRange
 	}
@@ -125,7 +125,7 @@ func ParseGiven(reply rueidis.RedisMessage) (held bool, err error) {
 	switch {
 	case err != nil:
 	case n == replyUnset:
-		err = ErrNotInitialized
+		err = ErrNotSet
 	case n == replyRange:
 		err = ErrRange
 	}

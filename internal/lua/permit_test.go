@@ -273,7 +273,7 @@ func (m *semaphore) take(who string, mode lua.Mode) func(r *rapid.T, a lua.Acqui
 			}
 		}
 	case !m.is && !strings.Contains(flags, "u"):
-		return refused(lua.ErrNotInitialized)
+		return refused(lua.ErrNotSet)
 	case m.is && m.never(who):
 		return refused(lua.ErrCapacity)
 	case mode == lua.Try:
@@ -397,7 +397,7 @@ func permitsAgainstModel(r *rapid.T, b *sem, clients []string) {
 				return
 			}
 			if change == lua.Add && !m.is {
-				require.ErrorIs(r, err, lua.ErrNotInitialized)
+				require.ErrorIs(r, err, lua.ErrNotSet)
 				return
 			}
 			has := m.free

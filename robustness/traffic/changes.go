@@ -50,20 +50,20 @@ func (w *worker) change(rng *rand.Rand, o plan.Object) {
 	// One that changes the number by some works beside one that sets it: so one worker does both.
 	if w.Worker > 0 {
 		r := w.witness.Ask(witness.Setting, o, 0, int64(o.Capacity), c.number)
-		_, err := sem.TrySetPermits(ctx, o.Capacity) // it is set, unless it was lost
-		r.Answered(w.resultOf(c, "TrySetPermits", err), 0, 0)
+		_, err := sem.TrySetCapacity(ctx, o.Capacity) // it is set, unless it was lost
+		r.Answered(w.resultOf(c, "TrySetCapacity", err), 0, 0)
 		return
 	}
 	n := o.Capacity + rng.IntN(3)
 	r := w.witness.Ask(witness.Setting, o, 0, int64(n), c.number)
-	result := w.resultOf(c, "SetPermits", sem.SetPermits(ctx, n))
+	result := w.resultOf(c, "SetCapacity", sem.SetCapacity(ctx, n))
 	r.Answered(result, 0, 0)
 	if result != witness.Done || rng.IntN(2) == 0 {
 		return
 	}
 	some := 1 + rng.IntN(2)
 	r = w.witness.Ask(witness.Setting, o, 0, int64(n+some), c.number)
-	sum, err := sem.AddPermits(ctx, some)
+	sum, err := sem.AddCapacity(ctx, some)
 	result = w.resultOf(c, "AddPermits", err, ofPermits...)
 	r.Answered(result, 0, 0)
 	if result != witness.Done {
@@ -72,7 +72,7 @@ func (w *worker) change(rng *rand.Rand, o plan.Object) {
 	if len(w.Faults) == 0 && sum != n+some {
 		w.violation("permits", "%s had %d, %d more are %d", o.Key, n, some, sum)
 	}
-	_, err = sem.AddPermits(ctx, -some)
+	_, err = sem.AddCapacity(ctx, -some)
 	_ = w.resultOf(c, "AddPermits", err, ofPermits...)
 }
 

@@ -67,13 +67,13 @@ func (w *worker) ifFaults(result int64, what string, err error) int64 {
 var (
 	ofLatches  = []error{countdown.ErrNotSet, countdown.ErrExpired, countdown.ErrDeleted, latchkey.ErrInvalid}
 	ofBarriers = []error{barrier.ErrBroken, barrier.ErrForgotten}
-	ofPermits  = []error{semaphore.ErrCapacity, semaphore.ErrNotInitialized}
+	ofPermits  = []error{semaphore.ErrCapacity, semaphore.ErrNotSet}
 )
 
 // ofCounting are those of plain permits: somebody deletes those that change.
 func ofCounting(o plan.Object) []error {
 	if o.Changes {
-		return []error{semaphore.ErrNotInitialized}
+		return []error{semaphore.ErrNotSet}
 	}
 	return nil
 }

@@ -177,7 +177,7 @@ func (w *worker) downgrade(rng *rand.Rand, c *client, o plan.Object, hold *latch
 	next := w.witness.Ask(witness.Section, o, witness.Together, 1, c.number)
 	next.Ends = r.Ends
 	r.Over(witness.Done)
-	if err := hold.Downgrade(ctx); err != nil {
+	if err := rwlock.Downgrade(ctx, hold); err != nil {
 		next.Over(w.endOf(c, "Downgrade of "+o.Key, err))
 		return next
 	}

@@ -42,7 +42,7 @@ func permitOptions(o plan.Object, variant int) []semaphore.Option {
 		briefLease: {semaphore.WithLease(brief)}, permitsEnd: {semaphore.WithFixedLease(fixed)}, permitVariants: nil,
 	}[variant]
 	if o.Changes {
-		options = append(options, semaphore.WithWaitForInit())
+		options = append(options, semaphore.WithWaitForSet())
 	} else {
 		options = append(options, semaphore.WithCapacity(o.Capacity))
 	}

@@ -23,7 +23,7 @@ const epoch = 250 * time.Millisecond
 var errRun = errors.New("own")
 
 // ofRuns are errors that a random program runs into.
-var ofRuns = []error{once.ErrDone, once.ErrNotDone, once.ErrGivenUp, once.ErrStale, errRun}
+var ofRuns = []error{once.ErrDone, once.ErrNotDone, once.ErrGivenUp, once.ErrSuperseded, errRun}
 
 // runners is how many goroutines of a worker use what functions run under.
 func (w *worker) runners(o plan.Object) int {
@@ -187,15 +187,15 @@ func (w *worker) takePart(stopping context.Context, rng *rand.Rand, c *client, o
 	defer cancel()
 	told := func(tick time.Time, err error) {
 		known := func(e error) bool { return errors.Is(err, e) }
-		if !slices.ContainsFunc([]error{errRun, once.ErrGivenUp, once.ErrStale, latchkey.ErrUnknownOutcome}, known) {
+		if !slices.ContainsFunc([]error{errRun, once.ErrGivenUp, once.ErrSuperseded, latchkey.ErrUnknownOutcome}, known) {
 			_ = w.resultOf(c, fmt.Sprint("tick ", tick, " of job "+o.Key), err, ofRuns...)
 		}
 	}
-	options := []once.Option{once.WithMissed(once.Missed(o.Capacity)), once.WithLease(w.Lease()), once.WithOnError(told)}
+	options := []once.JobOption{once.WithMissed(once.Missed(o.Capacity)), once.WithLease(w.Lease()), once.WithOnError(told)}
 	if o.Capacity == int(once.Skip) { // all processes alike
 		options = append(options, once.WithJitter(plan.Period/2))
 	} else {
-		options = append(options, once.WithAttempts(1000)) // all ticks are run, however many processes are killed
+		options = append(options, once.WithDeaths(1000)) // all ticks are run, however many processes are killed
 	}
 	f := func(ctx context.Context, run *once.Run) error {
 		r := w.running(ctx, rng, c, o, run, run.Tick().UnixMilli())
@@ -212,7 +212,7 @@ func (w *worker) takePart(stopping context.Context, rng *rand.Rand, c *client, o
 	var job *once.Job
 	if o.Capacity == int(once.RunOnce) {
 		var beats once.Schedule = eachPeriod{}
-		job = latchkey.Must(once.At(c.Client, c.name(o), beats, f, append(options, once.In(time.FixedZone("", 3600)))...))
+		job = latchkey.Must(once.At(c.Client, c.name(o), once.In(time.FixedZone("", 3600), beats), f, options...))
 	} else {
 		job = latchkey.Must(once.Every(c.Client, c.name(o), plan.Period, f, options...))
 	}

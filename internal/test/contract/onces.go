@@ -154,7 +154,7 @@ func (s onces) stale(t *testing.T) {
 	require.True(t, held)
 	second := runs(t, other, two)
 	one <- nil
-	require.ErrorIs(t, first.Outcome(t), once.ErrStale)
+	require.ErrorIs(t, first.Outcome(t), once.ErrSuperseded)
 	done, err := mine.Done(t.Context())
 	require.NoError(t, err)
 	require.False(t, done)

@@ -160,7 +160,7 @@ var (
 					if err != nil {
 						return h, err
 					}
-					if err := h.Downgrade(ctx); err != nil {
+					if err := rwlock.Downgrade(ctx, h); err != nil {
 						return nil, errors.Join(err, h.Unlock(context.WithoutCancel(ctx)))
 					}
 					return h, nil

@@ -67,7 +67,7 @@ func newTrader(c *latchkey.Client, name string) (*trader, error) {
 		acquire: func(ctx context.Context, n int) (func(), error) { return back(s.Acquire(ctx, n)) },
 		try:     func(ctx context.Context, n int) (func(), error) { return back(s.TryAcquire(ctx, n)) },
 		drain:   func(ctx context.Context) (func(), error) { return back(s.Drain(ctx)) },
-		set:     func(ctx context.Context, n int) { _ = s.SetPermits(ctx, n) },
+		set:     func(ctx context.Context, n int) { _ = s.SetCapacity(ctx, n) },
 		inspect: func(ctx context.Context) { _, _ = s.Inspect(ctx) },
 		remove:  func(ctx context.Context) { _, _ = s.Delete(ctx) },
 	}, err

@@ -127,7 +127,7 @@ func use(l *latchkey.Lock, name string) {
 		time.Sleep(rand.N(3 * time.Millisecond))
 	}
 	if traceNames[name] == lua.ReadWrite && rand.N(5) == 0 {
-		_ = h.Downgrade(context.Background())
+		_ = rwlock.Downgrade(context.Background(), h)
 	}
 	_ = h.Unlock(context.Background())
 }

@@ -29,7 +29,7 @@ var sentinels = []struct {
 	{"ErrTooManyWaiters", latchkey.ErrTooManyWaiters}, {"ErrWrongType", latchkey.ErrWrongType},
 	{"ErrUnavailable", latchkey.ErrUnavailable}, {"ErrUnknownOutcome", latchkey.ErrUnknownOutcome},
 	{"ErrNotReplicated", latchkey.ErrNotReplicated}, {"ErrNotRun", latchkey.ErrNotRun}, {"ErrInvalid", latchkey.ErrInvalid},
-	{"ErrNotInitialized", semaphore.ErrNotInitialized}, {"ErrCapacity", semaphore.ErrCapacity},
+	{"ErrNotSet", semaphore.ErrNotSet}, {"ErrCapacity", semaphore.ErrCapacity},
 	{"ErrNotSet", countdown.ErrNotSet}, {"ErrExpired", countdown.ErrExpired}, {"ErrDeleted", countdown.ErrDeleted},
 	{"ErrBroken", barrier.ErrBroken}, {"ErrForgotten", barrier.ErrForgotten}, {"ErrParties", barrier.ErrParties},
 	{"errOurs", errOurs},

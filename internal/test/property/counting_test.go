@@ -22,7 +22,7 @@ func newCounting(p *place) *counting {
 	m.asks = func(client int) error { _, err := m.all[client][0].Available(context.Background()); return err }
 	for n, c := range p.clients {
 		for _, v := range variants[:passing] { // they have no budget that could be set
-			s, err := semaphore.NewCounting(c, p.name, append([]semaphore.Option{queues}, v.options...)...)
+			s, err := semaphore.NewCounting(c, p.name, append([]semaphore.CountingOption{queues}, v.options...)...)
 			require.NoError(p.t, err)
 			m.all[n] = append(m.all[n], s)
 		}
@@ -36,10 +36,8 @@ func newCounting(p *place) *counting {
 			_, err := semaphore.NewCounting(c, name)
 			p.invalid(err)
 		}
-		for _, o := range []semaphore.Option{semaphore.WithLease(time.Second), semaphore.WithFixedLease(time.Second), semaphore.WithCapacity(0)} {
-			_, err := semaphore.NewCounting(c, p.name, o)
-			p.invalid(err)
-		}
+		_, err := semaphore.NewCounting(c, p.name, semaphore.WithCapacity(0))
+		p.invalid(err)
 	}
 	return m
 }
@@ -55,7 +53,7 @@ func (m *counting) wrong(reader int) string {
 	waiting, err1 := s.Waiting(ctx)
 	want := "ok"
 	if !m.set {
-		want = "ErrNotInitialized"
+		want = "ErrNotSet"
 	}
 	if kinds(err) != want || kinds(err1) != want {
 		return fmt.Sprintf("Available: %v, Waiting: %v, not %s", err, err1, want)
@@ -172,7 +170,7 @@ func (m *counting) release(n int) {
 	want := "ok"
 	switch {
 	case !m.set:
-		want = "ErrNotInitialized"
+		want = "ErrNotSet"
 	case m.free > 0 && m.one(6):
 		n, want = semaphore.MaxCapacity, "ErrInvalid" // there would be too many
 	}
@@ -202,7 +200,7 @@ func (m *counting) change() {
 	}
 	now, err := s.AddPermits(ctx, n-2)
 	if !m.set {
-		m.same("ErrNotInitialized", kinds(err), "%s by AddPermits", s.what)
+		m.same("ErrNotSet", kinds(err), "%s by AddPermits", s.what)
 		return
 	}
 	m.resize(m.free + n - 2) // and those who wait have had theirs
@@ -214,7 +212,7 @@ func (m *counting) drain() {
 	m.declare(s.client)
 	n, err := s.Drain(context.Background())
 	if !m.set {
-		m.same("ErrNotInitialized", kinds(err), "%s", s.what)
+		m.same("ErrNotSet", kinds(err), "%s", s.what)
 		return
 	}
 	m.same(fmt.Sprint(max(m.free, 0), " ok"), fmt.Sprint(n, " ", kinds(err)), "%s", s.what)

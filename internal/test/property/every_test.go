@@ -34,7 +34,7 @@ type jobs struct {
 	asks    func(start func()) bool // calls start, and waits for the first script that comes then
 	name    string
 	about   string
-	options []once.Option
+	options []once.JobOption
 	clients []*latchkey.Client
 	story   []string
 	done    tally
@@ -181,9 +181,9 @@ func (m *jobs) settled() {
 func (m *jobs) play(steps int) {
 	m.begins = make(chan *joiner, 100)
 	m.period, m.grace = jobPeriod, jobLease+time.Second
-	m.options = []once.Option{once.WithMissed(m.missed), once.WithLease(jobLease)}
+	m.options = []once.JobOption{once.WithMissed(m.missed), once.WithLease(jobLease)}
 	if m.limit = 1 + m.random.IntN(3); m.limit != 2 { // the default
-		m.options = append(m.options, once.WithAttempts(m.limit))
+		m.options = append(m.options, once.WithDeaths(m.limit))
 	}
 	if m.random.IntN(2) == 0 {
 		m.options = append(m.options, once.WithJitter(jobJitter))

@@ -146,7 +146,7 @@ func TestGivenUpAndRepeated(t *testing.T) {
 		l, m, ctx := p.leased(), p.counting(), t.Context()
 		l.said, m.said = [2]int{}, [2]int{}
 		require.True(t, p.mayBecome(l))
-		require.NoError(t, l.all[0][0].SetPermits(ctx, 0))
+		require.NoError(t, l.all[0][0].SetCapacity(ctx, 0))
 		goOn := p.links[1].holdUp(&p.links[1].sending)
 		defer goOn()
 		_, err := l.all[1][0].TryAcquireFor(ctx, 1, 2*slowness)

@@ -148,7 +148,7 @@ func (m *leased) drain() {
 	want := "ok"
 	switch {
 	case !m.set:
-		want = "ErrNotInitialized"
+		want = "ErrNotSet"
 	case m.free <= 0:
 		want = "ErrNotAcquired"
 	}
@@ -177,26 +177,26 @@ func (m *leased) change() {
 	switch {
 	case m.one(3):
 		if m.set || !m.shrinks(n) {
-			done, err := s.TrySetPermits(ctx, n)
-			m.same(fmt.Sprint(!m.set, " ok"), fmt.Sprint(done, " ", kinds(err)), "%s by TrySetPermits", s.what)
+			done, err := s.TrySetCapacity(ctx, n)
+			m.same(fmt.Sprint(!m.set, " ok"), fmt.Sprint(done, " ", kinds(err)), "%s by TrySetCapacity", s.what)
 			if !m.set {
 				m.resize(n)
 			}
 		}
 	case m.one(2):
 		if !m.shrinks(n) {
-			m.same("ok", kinds(s.SetPermits(ctx, n)), "%s by SetPermits", s.what)
+			m.same("ok", kinds(s.SetCapacity(ctx, n)), "%s by SetCapacity", s.what)
 			m.resize(n)
 		}
 	case !m.set:
-		_, err := s.AddPermits(ctx, add)
-		m.same("ErrNotInitialized", kinds(err), "%s by AddPermits", s.what)
+		_, err := s.AddCapacity(ctx, add)
+		m.same("ErrNotSet", kinds(err), "%s by AddCapacity", s.what)
 	case m.capacity+add < 0:
-		_, err := s.AddPermits(ctx, add)
-		m.same("ErrInvalid", kinds(err), "%s by AddPermits", s.what)
+		_, err := s.AddCapacity(ctx, add)
+		m.same("ErrInvalid", kinds(err), "%s by AddCapacity", s.what)
 	case !m.shrinks(m.capacity + add):
-		now, err := s.AddPermits(ctx, add)
-		m.same(fmt.Sprint(m.capacity+add, " ok"), fmt.Sprint(now, " ", kinds(err)), "%s by AddPermits %d", s.what, add)
+		now, err := s.AddCapacity(ctx, add)
+		m.same(fmt.Sprint(m.capacity+add, " ok"), fmt.Sprint(now, " ", kinds(err)), "%s by AddCapacity %d", s.what, add)
 		m.resize(m.capacity + add)
 	}
 }
@@ -248,9 +248,9 @@ func (m *leased) refused() {
 	case 3:
 		h, err = s.TryAcquireFor(ctx, 1, 0)
 	case 4:
-		err = s.SetPermits(ctx, -1)
+		err = s.SetCapacity(ctx, -1)
 	case 5:
-		_, err = s.TrySetPermits(ctx, -1)
+		_, err = s.TrySetCapacity(ctx, -1)
 	}
 	m.same("ErrInvalid", kinds(err), "%s", s.what)
 	m.nothing(h)
@@ -279,14 +279,14 @@ func (m *leased) stray() {
 		what = "Drain"
 		h, err = s.Drain(ctx)
 	case 5:
-		what = "TrySetPermits"
-		_, err = s.TrySetPermits(ctx, 1)
+		what = "TrySetCapacity"
+		_, err = s.TrySetCapacity(ctx, 1)
 	case 6:
-		what = "SetPermits"
-		err = s.SetPermits(ctx, 1)
+		what = "SetCapacity"
+		err = s.SetCapacity(ctx, 1)
 	case 7:
-		what = "AddPermits"
-		_, err = s.AddPermits(ctx, 1)
+		what = "AddCapacity"
+		_, err = s.AddCapacity(ctx, 1)
 	case 8:
 		what = "Inspect"
 		_, err = s.Inspect(ctx)

@@ -25,16 +25,16 @@ type leased struct {
 type variant struct {
 	terms
 	name    string
-	options []semaphore.Option
+	options []semaphore.CountingOption
 }
 
 // variants are those of a client.
 var variants = []variant{
 	{terms{}, "semaphore", nil},
 	{terms{}, "semaphore", nil},
-	{terms{overtakes: true}, "overtaking semaphore", []semaphore.Option{semaphore.WithOvertaking()}},
-	{terms{waitsForCapacity: true}, "patient semaphore", []semaphore.Option{semaphore.WithWaitForCapacity()}},
-	{terms{waitsForInit: true}, "early semaphore", []semaphore.Option{semaphore.WithWaitForInit()}},
+	{terms{overtakes: true}, "overtaking semaphore", []semaphore.CountingOption{semaphore.WithOvertaking()}},
+	{terms{waitsForCapacity: true}, "patient semaphore", []semaphore.CountingOption{semaphore.WithWaitForCapacity()}},
+	{terms{waitsForInit: true}, "early semaphore", []semaphore.CountingOption{semaphore.WithWaitForSet()}},
 	{terms{passes: true}, "passing semaphore", nil}, // one of budgets
 }
 
@@ -56,10 +56,14 @@ func newLeased(p *place) *leased {
 	m.asks = func(client int) error { _, err := m.all[client][0].Available(context.Background()); return err }
 	for n, c := range p.clients {
 		for _, v := range variants {
-			if v.passes {
-				v.options = []semaphore.Option{pick(p, budgets[:]...)}
+			options := []semaphore.Option{queues}
+			for _, o := range v.options {
+				options = append(options, o)
 			}
-			s, err := semaphore.New(c, p.name, append([]semaphore.Option{queues}, v.options...)...)
+			if v.passes {
+				options = append(options, pick(p, budgets[:]...))
+			}
+			s, err := semaphore.New(c, p.name, options...)
 			require.NoError(p.t, err)
 			m.all[n] = append(m.all[n], s)
 		}
@@ -106,7 +110,7 @@ func (m *leased) wrong(reader int) string {
 	inUse, err3 := s.InUse(ctx)
 	want := "ok"
 	if !m.set {
-		want = "ErrNotInitialized"
+		want = "ErrNotSet"
 	}
 	for _, err := range []error{err, err1, err2, err3} {
 		if kinds(err) != want {

@@ -194,7 +194,7 @@ func (m *done) force() {
 		m.begin()
 		m.tell("the one before is stale")
 		b.returns <- nil
-		m.require(once.ErrStale, b.Outcome(m.t))
+		m.require(once.ErrSuperseded, b.Outcome(m.t))
 		return
 	}
 	m.tell("nobody has it")

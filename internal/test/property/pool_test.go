@@ -46,7 +46,7 @@ func (m *pool) demand(n int, o terms) string {
 	}
 	switch {
 	case !m.set && !o.waitsForInit:
-		return "ErrNotInitialized"
+		return "ErrNotSet"
 	case !m.set:
 		return "waits"
 	case m.leased && n > m.capacity && !o.waitsForCapacity:
@@ -208,7 +208,7 @@ func (m *pool) deleted() {
 	m.set, m.capacity, m.free, m.stated = false, 0, 0, -1
 	for _, r := range slices.Clone(m.queue) {
 		if !r.waitsForInit {
-			m.leave(r, "ErrNotInitialized")
+			m.leave(r, "ErrNotSet")
 		}
 	}
 }

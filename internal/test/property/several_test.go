@@ -263,7 +263,7 @@ func (v *several) downgrade(g *group) {
 		return
 	}
 	m := g.members[0]
-	err := hold.Downgrade(v.t.Context())
+	err := rwlock.Downgrade(v.t.Context(), hold)
 	v.story = append(v.story, fmt.Sprintf("client %d downgrades %v: %v", g.client, m, err))
 	if m.kind != "write" || !m.reads && m.writers > 1 {
 		require.ErrorIs(v.t, err, latchkey.ErrInvalid, v.about)

@@ -111,7 +111,7 @@ func (m *shares) force() {
 		m.settle()
 	}
 	s.ends <- ending{value: []byte("stale")}
-	require.ErrorIs(m.t, s.Outcome(m.t), once.ErrStale, m.told())
+	require.ErrorIs(m.t, s.Outcome(m.t), once.ErrSuperseded, m.told())
 	require.Equal(m.t, "stale", string(s.Hold), m.told())
 	m.settle()
 }

@@ -44,7 +44,7 @@ func TestScriptsAreKnownByName(t *testing.T) {
 	for range 2 { // as a text at first
 		h, err := l.Write().Lock(t.Context())
 		require.NoError(t, err)
-		require.NoError(t, h.Downgrade(context.Background()))
+		require.NoError(t, rwlock.Downgrade(context.Background(), h))
 		require.NoError(t, h.Unlock(t.Context()))
 	}
 	mu.Lock()
