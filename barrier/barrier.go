@@ -12,60 +12,49 @@
 //
 // # Guarantees
 //
-// No party goes on before all parties of the generation have arrived. Then one message releases all of them,
-// in all processes, and the next generation begins. Each [Barrier.Await] arrives once, also when its reply
-// was lost and it was sent again. Redis keeps a record of it until the client's next command on the same
-// barrier says that it was answered, and for ten minutes at most. After nine minutes without an answer the
-// client gives up.
+// No party goes on before all parties of the generation have arrived. Then one message releases all of them, in all
+// processes, and the next generation begins. Each [Barrier.Await] arrives once, also if its reply was lost and it was
+// sent again: Redis keeps a record of it for ten minutes at most, and the client gives up after nine.
 //
-// All parties of a generation go on, or none. When one of them will not come, the generation is broken:
-// parties that wait get [ErrBroken] at once, and parties that come later get it until [Barrier.Reset]. A
-// party will not come when its context ends while it waits, when its client is closed, when its action
-// fails, and when its process dies, is stopped, or cannot reach Redis for as long as its lease
-// ([WithLease]). The others learn of the end of a lease within 100 ms. (Some may have gone on already when
-// a failover loses the arrival of the last party: replication is asynchronous.)
+// All parties of a generation go on, or none. If one will not come, the generation is broken: parties that wait get
+// [ErrBroken] at once, and later parties get it until [Barrier.Reset]. A party will not come if its context ends while
+// it waits, if its client is closed, if its action fails, or if its process dies, is stopped or cannot reach Redis for
+// its lease ([WithLease]). The others learn of the end of a lease within 100 ms. The exception is a failover that
+// loses the arrival of the last party: some may have gone on already.
 //
-// A party that is killed and comes back before its lease is over arrives a second time, and counts as two.
-// Where processes restart so fast, give arrivals a short lease, or call [Barrier.Reset] first.
+// If a party is killed and comes back before its lease is over, it counts as two. If your processes restart so fast,
+// set a short lease, or call Reset first.
 //
-// When a restart or a failover of Redis has lost one arrival, the generation is broken, too, within a third
-// of the lease of its client, or two seconds. When Redis has lost the generation, no process can tell whether
-// it went on. Within the same time, parties that wait get [ErrForgotten], and a new generation begins. A
-// party also gets it when it was cut off while its generation ended, and more than 32 later generations broke
-// before it was back.
+// If a restart or a failover of Redis has lost one arrival, the generation is broken, too, within a third of the lease
+// of its client, or two seconds. If Redis has lost the generation, no process can tell whether it went on: in the same
+// time, parties that wait get [ErrForgotten], and a new generation begins.
 //
 // # Members
 //
-// The barrier also waits for parties that are at work. So the first Await of a client, or [Barrier.Join],
-// makes the client a member, until [Barrier.Leave] or until the client is closed, which leaves all barriers.
-// A member has a lease, which its client renews also during the work. When the lease is over, the barrier is
-// broken, as above, whether or not the member had arrived, and whether or not a party waits just then.
+// The barrier also waits for parties that are at work. The first Await of a client, or [Barrier.Join], makes the
+// client a member, until [Barrier.Leave] or until the client is closed. The client renews the lease of its membership
+// also during the work. If the lease is over, the barrier is broken.
 //
-// There is one membership for each name and client, whatever the number of goroutines and Barriers. It
-// does not end with the Barrier values: a client that will not come again has to leave. A party that was
-// never there cannot be missed. Parties that others must not await in vain from the beginning call Join
-// before the others wait. A process that ends by os.Exit or log.Fatal runs no defer, and so does not
-// leave: it counts as dead, and the end of its lease breaks the barrier until Reset.
+// There is one membership for each name and client, for all goroutines and Barriers. A client that will not come again
+// has to leave. A party that was never there cannot be missed: if others must not wait for it in vain, it calls Join
+// before they wait. A process that ends by os.Exit or log.Fatal runs no defer: it counts as dead, and breaks the
+// barrier.
 //
-// A process that is stopped, or cut off, for longer than its lease is taken for dead. When it goes on it is
-// no member any more, and its Leave does nothing. Its next Await finds the barrier broken. If the barrier was
-// reset meanwhile, the process takes part again from that Await on. When Redis has lost its members, clients
-// name theirs again with their next read. [WithoutMembership] does without all this.
+// A process that is stopped or cut off for longer than its lease counts as dead. Later its Leave does nothing, and its
+// next Await finds the barrier broken, or joins again if the barrier was reset. [WithoutMembership] does without all
+// this.
 //
 // # Costs
 //
-// The cost of waiting does not depend on how many goroutines of a process wait. They share one
-// subscription, and one command every third of the lease, or two seconds, which renews the leases for all
-// of them. A member's client sends that command also while none of them waits. It reads again whenever the
-// lease of another client would be over, so that short leases cost more.
+// All goroutines of a process that wait share one subscription, and one command every third of the lease, or two
+// seconds. A member's client sends that command also while none of them waits.
 //
 // # In Redis
 //
-// The keys of a barrier named N (after the key prefix) are N, latchkey_arrivals:{N}, latchkey_members:{N},
-// and those that begin with latchkey_done:{N}; a probe touches latchkey_probe:{N}, which never exists. The
-// channel is latchkey_barrier:{N}. All are without the braces if N has some. Each key has a time to live,
-// of two days from the last use at most. A barrier that Redis has forgotten is as new, also when it was
-// broken. Redisson has no barrier.
+// The keys of a barrier named N (after the key prefix) are N, latchkey_arrivals:{N}, latchkey_members:{N}, and those
+// that begin with latchkey_done:{N}; a probe touches latchkey_probe:{N}, which never exists. The channel is
+// latchkey_barrier:{N}. All are without the braces if N has some. Each key lives for two days from the last use at
+// most. A barrier that Redis has forgotten is as new, also if it was broken. Redisson has no barrier.
 package barrier
 
 import (
@@ -149,18 +138,17 @@ type Arrival struct {
 	Index int
 }
 
-// Await arrives, and waits until all parties have. It makes the client a member unless [WithoutMembership]
-// was given. An Await that is refused before it has arrived, as by a broken barrier, does not.
+// Await arrives, and waits until all parties have. It makes the client a member unless [WithoutMembership] was given,
+// or Await was refused before it arrived, as by a broken barrier.
 //
-// When ctx ends during the wait, the generation is broken, and the error is the context's. If the last
-// party came just then, Await succeeds. A party whose ctx ended before it arrived breaks nothing. If Redis
-// does not answer in time whether the party has arrived, the error has ErrUnknownOutcome, and the client
-// goes on breaking the generation in the background.
+// If ctx ends during the wait, the generation is broken, and the error is the context's. If the last party came just
+// then, Await succeeds. A party whose ctx ended before it arrived breaks nothing. If Redis does not answer in time
+// whether the party has arrived, the error has ErrUnknownOutcome, and the client goes on breaking the generation in
+// the background.
 //
-// Other errors: [ErrBroken], [ErrForgotten], [ErrParties]; ErrWrongType for foreign data, which stays as
-// it is; ErrClosed; and errors of Redis that will not pass by themselves, as when it has no memory left. A
-// party that has arrived and gets one of them has left the generation, which is broken. Its client is a
-// member all the same. An Await survives an outage of Redis that ends before ctx and the lease do.
+// Other errors: [ErrBroken], [ErrForgotten], [ErrParties]; ErrWrongType for foreign data; ErrClosed; and errors of
+// Redis that do not pass by themselves. A party that has arrived and gets one of them has left the generation, which
+// is broken. Await survives an outage of Redis that ends before ctx and the lease do.
 func (b *Barrier) Await(ctx context.Context) (Arrival, error) {
 	began := time.Now()
 	arrival, err := b.await(ctx)
@@ -168,27 +156,20 @@ func (b *Barrier) Await(ctx context.Context) (Arrival, error) {
 	return arrival, err
 }
 
-// Join makes the client a member of the barrier until [Barrier.Leave]: its death breaks the barrier from
-// now on, and not only from its first [Barrier.Await] on. To join twice is to join once. It works also
-// with [WithoutMembership].
+// Join makes the client a member of the barrier until [Barrier.Leave]: its death breaks the barrier from now on. To
+// join twice is to join once. It works also with [WithoutMembership].
 //
-// It is sent until Redis answers or ctx ends. When it returns an error the client is no member, unless it
-// was one before, or another goroutine has made it one. Errors: [ErrBroken] when the barrier is broken;
-// ErrUnknownOutcome if it may have taken effect; ErrWrongType; ErrClosed; and errors of Redis that will
-// not pass by themselves. After ErrUnknownOutcome the client leaves in the background, as [Barrier.Leave]
-// does: if it had joined, that breaks a generation in which others have arrived.
+// It is sent until Redis answers or ctx ends. After an error the client is no member, unless it was one before.
+// Errors: [ErrBroken]; ErrUnknownOutcome, after which the client leaves in the background; ErrWrongType; ErrClosed;
+// and errors of Redis that do not pass by themselves.
 func (b *Barrier) Join(ctx context.Context) error { return b.group.join(ctx, b.name) }
 
-// Leave ends the membership of the client: the barrier does without it from now on. When parties of other
-// clients have arrived and wait for more, it breaks their generation, as a party that gives up does. When no
-// party waits, or all have arrived, it breaks nothing. Parties of this client that wait go on waiting. The
-// next [Barrier.Await] makes the client a member again. When the client is no member, Leave sends nothing,
-// and returns no error.
+// Leave ends the membership of the client. If parties of other clients have arrived and wait for more, it breaks their
+// generation, as a party that gives up does. Parties of this client that wait go on waiting. If the client is no
+// member, Leave sends nothing, and returns no error.
 //
-// It is sent although ctx has ended, as in a defer, and then for as long as [latchkey.WithReleaseTimeout]
-// says. After that it goes on in the background, and the error has ErrUnknownOutcome. It never takes
-// longer than the lease, whose end breaks the barrier like a death: then the error has ErrUnknownOutcome
-// and ErrUnavailable.
+// It is sent although ctx has ended, as in a defer, and then for the release timeout. After that it goes on in the
+// background, and the error has ErrUnknownOutcome. It never takes longer than the lease, whose end breaks the barrier.
 func (b *Barrier) Leave(ctx context.Context) error {
 	if err := b.group.leave(ctx); err != nil {
 		return fail.Wrap(b.name, err)

@@ -9,47 +9,37 @@
 //
 // # Guarantees
 //
-// No waiter is released before the count is zero. Then one message releases all waiters, in all processes. A
-// waiter whose subscription was down at that time reads the count when the subscription is back. A waiter
-// whose server was silent reads it every two seconds.
+// No waiter is released before the count is zero. Then one message releases all waiters, in all processes. If the
+// message is lost, a waiter reads the count when the subscription is back, and every two seconds.
 //
-// Each CountDown counts once, also when its reply was lost and it was sent again. Redis keeps a record of it
-// until the client's next command on the same latch says that it was answered, and for ten minutes at most.
-// So the last command of each client leaves a small key for so long. After nine minutes without an answer the
-// client gives up. [Latch.CountDownAs] counts once for each participant, however often the participant
-// restarts. All this holds while Redis keeps its data: replication is asynchronous, and a failover can lose
-// counts, which then have to be counted again.
+// Each CountDown counts once, also if its reply was lost and it was sent again: Redis keeps a record of it for ten
+// minutes at most, and the client gives up after nine. [Latch.CountDownAs] counts once for each participant, however
+// often the participant restarts. All this holds while Redis keeps its data: a failover can lose counts, which then
+// have to be counted again.
 //
-// Every [Latch.TrySetCount] that returns true begins a generation. A latch that was counted down stays open:
-// a process that awaits it later, because it was restarted, does not hang, and a late TrySetCount does not
-// shut the latch again. Only [Latch.Rearm] does. A waiter belongs to the generation that it saw first. Its
-// Await returns what became of that generation, also when the client learns of it late.
+// Every [Latch.TrySetCount] that returns true begins a generation. A latch that was counted down stays open: a process
+// that awaits it later, because it was restarted, does not hang, and only [Latch.Rearm] shuts it again. A waiter
+// belongs to the generation that it saw first. Its Await returns what became of that generation.
 //
-// Await lets no caller through when the latch was never set, when its name is misspelt, or when Redis has
-// lost it: the error is [ErrNotSet]. Where it should not matter which process comes first, [WithCount] states
-// the count in all of them.
+// If the latch was never set, or its name is misspelt, or Redis has lost it, Await returns [ErrNotSet]. If it should
+// not matter which process comes first, let all of them state the count: [WithCount].
 //
-// Redis remembers an open latch for its time to live ([WithTTL]), or for a day without one. After that the
-// latch is as if it had never been set. Its waiters can still learn for ten minutes more that it opened. Of a
-// shut latch without a time to live, the count and its record stay until the latch is open or deleted. All
-// else has a time to live.
+// Redis remembers an open latch for its time to live ([WithTTL]), or for a day without one. After that the latch is as
+// if it had never been set. A shut latch without a time to live stays until it is open or deleted.
 //
-// The cost of waiting does not depend on how many goroutines of a process wait. They share one
-// subscription, one read of the state for each change, and one read every two seconds.
+// All goroutines of a process that wait share one subscription, one read of the state for each change, and one read
+// every two seconds.
 //
 // # In Redis
 //
 // The keys of a latch named N (after the key prefix) are N, latchkey_latch:{N}, and those that begin with
 // latchkey_done:{N}; a probe touches latchkey_probe:{N}, which never exists. The channel is
-// redisson_countdownlatch__channel__{N}. If N has braces the keys are without these, and in a cluster the
-// channel is redisson_countdownlatch__channel__:N.
+// redisson_countdownlatch__channel__{N}. If N has braces the keys are without these, and in a cluster the channel is
+// redisson_countdownlatch__channel__:N.
 //
-// Java processes that use Redisson's latch take part: they can set it, count it down and await it. They know
-// no generations: to them an open latch is one that was never set, and a delete opens it. To us, a latch is
-// not set when Java processes alone have set it and counted it down before any of ours has looked. A count
-// that a Java process deletes opens the latch for its waiters, and so does one that expires without a time to
-// live of ours. When Java processes count a latch down and set it again before any of ours has looked, it is
-// the same generation.
+// Java processes that use Redisson's latch take part: they can set it, count it down and await it. They know no
+// generations: to them an open latch is one that was never set, and a delete opens it. docs/redisson.md says what
+// differs.
 package countdown
 
 import (
@@ -88,10 +78,9 @@ type Latch struct {
 	openWhenUnset bool
 }
 
-// New returns the latch of a name. It does no I/O. The name is as for package rlock, and no other kind of
-// primitive may have it: a latch takes the number of a semaphore of that name as its own count. New
-// returns ErrInvalid for other names, a nil client, options that are out of range or exclude each other,
-// and a client with [latchkey.WithReplicas]: a latch would not wait for them.
+// New returns the latch of a name. It does no I/O. The name is as for package rlock, and no other kind of primitive
+// may have it: a latch takes the number of a semaphore of that name as its own count. New returns ErrInvalid for other
+// names, a nil client, options that are out of range or exclude each other, and a client with [latchkey.WithReplicas].
 func New(c *latchkey.Client, name string, opts ...Option) (*Latch, error) {
 	var o settings
 	for _, option := range opts {
@@ -119,13 +108,12 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Latch, error) {
 // Name returns the name that was given to New.
 func (l *Latch) Name() string { return l.name }
 
-// TrySetCount shuts the latch with a count of n, at least 1, and reports whether it did. It does not when
-// the latch is shut or open. It does when the latch has expired or was deleted.
+// TrySetCount shuts the latch with a count of n, at least 1, and reports whether it did. It does not if the latch is
+// shut or open.
 //
-// It is sent until Redis answers or ctx ends, as are all methods that change the latch. If it may have
-// taken effect without an answer, the error has ErrUnknownOutcome. When Redis has no memory left it
-// refuses, and nothing has changed. Other errors: ErrInvalid; ErrWrongType for foreign data, which stays
-// as it is; ErrClosed.
+// It is sent until Redis answers or ctx ends, as are all methods that change the latch. If it may have taken effect
+// without an answer, the error has ErrUnknownOutcome. Other errors: ErrInvalid; ErrWrongType for foreign data, which
+// stays as it is; ErrClosed; and an error of Redis that has no memory left.
 func (l *Latch) TrySetCount(ctx context.Context, n int64) (bool, error) { return l.set(ctx, n, false) }
 
 // Rearm is TrySetCount that also shuts a latch that is open: it begins another generation. It reports
@@ -138,14 +126,12 @@ type Tally struct {
 	Counted   bool  // false: the latch was open already, or the participant had counted before
 }
 
-// CountDown counts down by one. At zero the latch opens. To count down an open latch changes nothing, and
-// is no error: see [Tally]. A second call counts a second time. Use [Latch.CountDownAs] where a call may
-// have to be repeated, after ErrUnknownOutcome or a restart. CountDown works until the client is closed,
-// also while Shutdown waits for holds to end.
+// CountDown counts down by one. At zero the latch opens. To count down an open latch changes nothing, and is no error:
+// see [Tally]. A second call counts a second time: use [Latch.CountDownAs] if you may have to repeat a call. CountDown
+// works until the client is closed, also while Shutdown waits for holds to end.
 //
-// The error is [ErrExpired], and nothing has changed, when the latch has expired. It is [ErrNotSet] when
-// the latch is not set, unless [WithCount] was given: then CountDown sets the latch first, which Redis may
-// refuse for lack of memory, as it does TrySetCount.
+// If the latch has expired, the error is [ErrExpired]. If it is not set, the error is [ErrNotSet], unless [WithCount]
+// was given: then CountDown sets the latch first.
 func (l *Latch) CountDown(ctx context.Context) (Tally, error) {
 	return l.countDown(ctx, 1, "")
 }
@@ -159,9 +145,9 @@ func (l *Latch) CountDownN(ctx context.Context, n int64) (Tally, error) {
 	return l.countDown(ctx, n, "")
 }
 
-// CountDownAs is CountDown for a participant, a name of 1 to 1024 bytes. A participant counts once in each
-// generation. A late participant counts in the next generation, if that has begun. Where this can happen,
-// give each generation a latch name of its own.
+// CountDownAs is [Latch.CountDown] for a participant, a name of 1 to 1024 bytes. A participant counts once in each
+// generation. If a late participant may come when the next generation has begun, give each generation a latch name of
+// its own.
 func (l *Latch) CountDownAs(ctx context.Context, participant string) (Tally, error) {
 	if participant == "" || len(participant) > maxParticipant {
 		return Tally{}, fail.Wrap(l.name, fail.Invalid("a participant must have from 1 to %d bytes, not %d", maxParticipant, len(participant)))
@@ -176,16 +162,13 @@ func (l *Latch) Count(ctx context.Context) (int64, error) {
 	return r.Number, err
 }
 
-// Await waits until the latch is open, or ctx ends. It returns at once when the latch is open. When the
-// latch is not set, the error is [ErrNotSet], unless [WithCount], [WithWaitForSet] or [WithOpenWhenUnset]
-// says otherwise.
+// Await waits until the latch is open, or ctx ends. If the latch is not set, the error is [ErrNotSet], unless
+// [WithCount], [WithWaitForSet] or [WithOpenWhenUnset] says otherwise.
 //
-// An Await survives any outage of Redis that ends before ctx does. If ctx ends while Redis is known to be
-// away, as its connections have ended or a command got no answer, the error joins the context's with
-// ErrUnavailable. Other errors: [ErrExpired]; [ErrDeleted] when the latch is deleted during the wait; ErrLost
-// when Redis has lost the latch, or does not know any more what became of the generation; ErrWrongType,
-// ErrTooManyWaiters, ErrClosed, and errors of Redis that will not pass by themselves. With WithCount also the
-// errors of TrySetCount.
+// Await survives any outage of Redis that ends before ctx does. If ctx ends while Redis is known to be away, the error
+// also matches ErrUnavailable. Other errors: [ErrExpired]; [ErrDeleted]; ErrLost if Redis has lost the latch, or does
+// not know any more what became of the generation; ErrWrongType, ErrTooManyWaiters, ErrClosed, and errors of Redis
+// that do not pass by themselves. With WithCount also the errors of [Latch.TrySetCount].
 func (l *Latch) Await(ctx context.Context) error {
 	began := time.Now()
 	err := l.wait(ctx)

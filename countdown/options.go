@@ -10,27 +10,21 @@ import (
 // Option configures a latch.
 type Option func(*settings)
 
-// WithTTL gives the generations that this latch begins a time to live, from 10 ms to 365 days. A latch that
-// is still shut at its end has expired: its waiters get [ErrExpired], and it can be set again. Redis
-// remembers for as long again that it expired. A latch that opens stays open for this time. Default: a shut
-// latch stays, and an open one is remembered for a day.
+// WithTTL gives the generations that this latch begins a time to live, from 10 ms to 365 days. If the latch is still
+// shut at its end, it has expired: its waiters get [ErrExpired], and it can be set again. A latch that opens stays
+// open for this time. Default: a shut latch stays, and an open one is remembered for a day.
 func WithTTL(d time.Duration) Option { return func(o *settings) { o.ttl = &d } }
 
-// WithCount states the count, at least 1, with which [Latch.Await] and CountDown set the latch when they find
-// that it is not set, as [Latch.TrySetCount] would. All processes should state the same: the count of the
-// first one counts, and its [WithTTL]. A process that states another count is not told: Redis has what
-// remains, and not what was stated, and TrySetCount and Rearm may set other counts.
+// WithCount states the count, at least 1, with which [Latch.Await] and CountDown set a latch that is not set. All
+// processes should state the same: the count of the first one counts, and its [WithTTL].
 //
-// The latch is made again whenever Redis knows nothing of it. After [Latch.Delete] its waiters get
-// [ErrDeleted], and the next call makes the latch with the whole count. When Redis has lost it, its waiters
-// get ErrLost, and the next call makes it as well: what was counted before is lost, and has to be counted
-// again. Once Redis has forgotten an open latch, after its time to live or a day, the next call makes it
-// anew, and shut: the time to live must be longer than any caller is late.
+// The latch is made again whenever Redis knows nothing of it: after [Latch.Delete]; after a loss, so what was counted
+// before has to be counted again; and once Redis has forgotten an open latch, after its time to live or a day. So the
+// time to live must be longer than any caller is late.
 func WithCount(n int64) Option { return func(o *settings) { o.count = &n } }
 
-// WithWaitForSet makes [Latch.Await] wait for a latch that is not set to be set, and then to be open,
-// instead of returning [ErrNotSet]. With a misspelt name it waits until its context ends. It excludes
-// [WithOpenWhenUnset] and [WithCount].
+// WithWaitForSet makes [Latch.Await] wait for a latch that is not set. With a misspelt name it waits until its context
+// ends. It excludes [WithOpenWhenUnset] and [WithCount].
 func WithWaitForSet() Option { return func(o *settings) { o.waitForSet = true } }
 
 // WithOpenWhenUnset makes [Latch.Await] take a latch that is not set for open, as Redisson's does, also

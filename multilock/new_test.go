@@ -17,8 +17,8 @@ import (
 
 func TestMethods(t *testing.T) {
 	redistest.Together(t)
-	redistest.Methods(t, &multilock.Lock{}, "Do", "TryDoFor", "Lock", "Names", "TryDo", "TryLock", "TryLockFor")
-	redistest.Methods(t, &multilock.Hold{}, "Context", "Err", "Held", "Names", "Remaining", "Tokens", "Unlock", "Wanted")
+	redistest.Methods(t, &multilock.Lock{}, "Do", "Inspect", "TryDoFor", "Lock", "Names", "TryDo", "TryLock", "TryLockFor")
+	redistest.Methods(t, &multilock.Hold{}, "Context", "Err", "Held", "LogValue", "Names", "Remaining", "String", "Tokens", "Unlock", "Wanted")
 }
 
 // What could not be held together, or not be told apart, is refused.

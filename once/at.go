@@ -19,20 +19,20 @@ type Schedule interface {
 	Next(after time.Time) time.Time
 }
 
-// At returns a job that runs once at each time of a schedule, for the whole fleet: each process calls
-// [Job.Run]. It is [Every], but for when it is due:
+// At returns a job that runs once at each time of a schedule, for the whole fleet: each process calls [Job.Run]. But
+// for when it is due, it is as [Every].
 //
 // The server's clock decides, read in UTC or the zone of [In]. A time that does not exist, as a clock is set forward
-// in spring, is due at that moment: once, also where several times are left out. A time that comes twice in
-// autumn is due the first time. What follows in the hour that is repeated is left out: so a job of every half
-// hour pauses for an hour and a half.
+// in spring, is due at that moment: once, also where several times are left out. A time that comes twice in autumn is
+// due the first time. What follows in the repeated hour is left out: a job of every half hour pauses for an hour and a
+// half.
 //
-// When the schedule is changed, the next tick is the first one of the new schedule after the last that was
-// run. All processes should set the same schedule and zone, and have the same tables of zones.
+// After a change of the schedule, the next tick is the first one of the new schedule after the last that was run. All
+// processes should set the same schedule and zone, and have the same tables of zones.
 //
-// At returns ErrInvalid for a schedule that is nil, that is never due, or that counts from when it is asked,
-// as "@every 1h" does: that is what Every is for. A schedule with a zone of its own, as of
-// "CRON_TZ=Asia/Tokyo 0 3 * * *", is due at other times than it says: use In.
+// At returns ErrInvalid for a schedule that is nil, that is never due, or that counts from when it is asked, as
+// "@every 1h" does: use Every. A schedule with a zone of its own, as of "CRON_TZ=Asia/Tokyo 0 3 * * *", is due at
+// other times than it says: use In.
 func At(c *latchkey.Client, name string, schedule Schedule, f func(context.Context, *Run) error, opts ...JobOption) (*Job, error) {
 	o := settingsOf(opts, JobOption.setJob)
 	if err := o.valid(0); err != nil {

@@ -35,24 +35,22 @@ const (
 // seeds is how many seeds there are: the modulus in every/state.lua.
 const seeds = 65521
 
-// Every returns a job that runs once a tick of the fleet: each process calls [Job.Run]. It does no I/O.
+// Every returns a job that runs once a tick, in one process of the fleet: each process calls [Job.Run]. Every does no
+// I/O.
 //
-// Ticks are whole numbers of periods since 1970 in UTC, by the server's clock. So a period of 24 h is at
-// midnight UTC, and one of a week on Thursdays. The last tick that was run is kept in Redis, for a week and
-// two periods: so a long period survives that all processes are restarted. The first tick is the one after
-// the job was first looked at. A clock of the server that is set back by up to ten minutes repeats no tick:
-// the job waits until the clock has caught up. After a longer step it goes on from the clock.
+// Ticks are whole numbers of periods since 1970 in UTC, by the server's clock. So a period of 24 h is at midnight UTC,
+// and one of a week on Thursdays. The first tick is the one after the job was first looked at. Redis keeps the last
+// tick that was run for a week and two periods: a long period survives a restart of all processes. If the server's
+// clock is set back by up to ten minutes, the job waits until the clock has caught up, and repeats no tick. After a
+// longer step it goes on from the clock.
 //
-// f never overlaps itself, as long as its leases are trusted. [WithMissed] says what becomes of ticks that
-// come meanwhile. When f returns, its tick counts as run. An error of f is logged, by the client's logger,
-// and told to [WithOnError]. When the process dies, or the lock is lost, or ctx ends and f returns an error, the run of
-// that tick is repeated, by another process after a lease at the latest. When two runs of a tick have died it
-// is given up, and the next tick waits a while: see [WithAttempts]. A panic of f is not caught.
+// f never overlaps itself, as long as its leases are trusted. [WithMissed] says what becomes of ticks that come in the
+// meantime. When f returns, its tick counts as run. An error of f is logged, and told to [WithOnError]. If the process
+// dies, or the lock is lost, or ctx ends and f returns an error, another process runs that tick again, after a lease
+// at the latest. For ticks whose runs die again and again, see [WithDeaths]. A panic of f is not caught.
 //
-// The period is from 10 ms to ten years, in whole ms. When it is changed, the next tick is the first one of
-// the new period after the last that was run. All processes should set the same.
-//
-// The name is as for [New]. Every refuses the names and clients that New refuses.
+// The period is from 10 ms to ten years, in whole ms. After a change of it, the next tick is the first one of the new
+// period after the last that was run. All processes should set the same. The name and the clients are as for [New].
 func Every(c *latchkey.Client, name string, period time.Duration, f func(context.Context, *Run) error, opts ...JobOption) (*Job, error) {
 	o := settingsOf(opts, JobOption.setJob)
 	if period < shortestPeriod || period > longestPeriod || period%time.Millisecond != 0 {

@@ -51,9 +51,9 @@ func (e RunEnd) String() string {
 	return [...]string{"goes on", "done", "failed", "gave up", "died"}[e]
 }
 
-// InspectJob returns where the job of a name has come to. It is sent once, in two commands, and returns
-// ErrUnavailable when Redis does not answer. It returns the errors of [New] for a name or a client,
-// ErrWrongType, ErrClosed, and the error of a context that has ended.
+// InspectJob returns where the job of a name has come to. It is sent once, in two commands, and returns ErrUnavailable
+// if Redis does not answer. Other errors: the errors of [New], ErrWrongType, ErrClosed, and the error of a context that has
+// ended.
 func InspectJob(ctx context.Context, c *latchkey.Client, name string) (s JobState, err error) {
 	g, err := groupOf(c, lua.RunTicks, name)
 	if err != nil {

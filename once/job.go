@@ -16,16 +16,13 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// Run takes part in the job until ctx ends, or the client is closed: it runs f at those ticks at which it is
-// this process's turn. It survives any outage of Redis. It returns the error of ctx, or ErrClosed, or at once
-// what is wrong with the job: ErrWrongType, ErrReentered inside f, or that an access rule forbids it. It logs
-// all other errors, and goes on. It returns once f has. It may be called again, and by several goroutines,
-// each of which takes part.
+// Run takes part in the job until ctx ends, or the client is closed: it runs f at the ticks that are this process's
+// turn. It survives any outage of Redis, and logs its errors. It returns the error of ctx, or ErrClosed; or at once
+// ErrWrongType, ErrReentered inside f, or that an access rule forbids the job. It returns once f has. You may call it
+// again, and on several goroutines: each takes part.
 //
-// At rest it sends two commands a tick at most, in every process that does not run the tick: one, unless it
-// asked while the tick was run, and then one more before the next tick, if that is further away than the
-// lease. A run that takes longer than a lease costs the others one for each lease. To run a tick takes three more.
-// Between ticks Run goes by the clock of its own process.
+// In a process that does not run the tick, a tick costs two commands at most, and one more for each lease that the run
+// takes. To run a tick takes three more. Between ticks Run goes by the clock of its own process.
 func (j *Job) Run(ctx context.Context) error {
 	r := &rounds{Job: j, by: j.group.Client.NewID()}
 	for {

@@ -28,9 +28,9 @@ const (
 	sinceBegin               // of the run
 )
 
-// New returns what is done once under a name. It does no I/O. The name is as for package rlock: a lock of
-// that name excludes the runs. New returns ErrInvalid for other names, a nil client, options out of range, a
-// client without subscriptions, and one with [latchkey.WithReplicas]: what was done would not wait for them.
+// New returns what is done once under a name. It does no I/O. The name is as for package rlock. New returns ErrInvalid
+// for other names, a nil client, options out of range, a client without subscriptions, and one with
+// [latchkey.WithReplicas]: what was done would not wait for them.
 func New(c *latchkey.Client, name string, opts ...Option) (*Once, error) {
 	o := settingsOf(opts, Option.setOnce)
 	if err := o.valid(0); err != nil {
@@ -53,18 +53,16 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Once, error) {
 // Name returns the name that it was made with, without the client's key prefix.
 func (o *Once) Name() string { return o.runner.lock.Name() }
 
-// Do returns nil when it is done, by this process or another. If it is done already that costs one command.
-// Otherwise one process runs f, and the others wait, until ctx ends. When f fails, or its process dies, the
-// next one runs it.
+// Do returns nil when it is done, by this process or another. If it is done already, that costs one command. Otherwise
+// one process runs f, and the others wait, until ctx ends. If f fails, or its process dies, the next one runs it.
 //
-// An error that matches ErrNotRun of package latchkey says that f never ran here: that of a lock's Lock, or
-// [ErrGivenUp]. Any other error is f's own, with ErrLost beside it when the lock was lost before f ended; or
-// [ErrSuperseded]; or ErrUnknownOutcome, when Redis did not answer whether it has recorded that f is done. The
-// last two are returned after f has returned nil.
+// If the error matches ErrNotRun of package latchkey, f never ran here: the error is one of a lock's Lock, or
+// [ErrGivenUp]. Any other error is f's own, with ErrLost beside it if the lock was lost before f ended; or, after f
+// has returned nil, [ErrSuperseded], or ErrUnknownOutcome if Redis did not answer whether it has recorded that.
 //
-// f's context ends with the lock, and with ctx. When f returns nil it is done, also when ctx has ended. Do
-// waits for the record until then, and for the release timeout after that. When f panics, so does Do, and f
-// has failed. A Do inside f returns ErrReentered.
+// f's context ends with the lock, and with ctx. If f returns nil it is done, also if ctx has ended: Do waits for the
+// record until ctx ends, and then for the release timeout. If f panics, so does Do, and f has failed. A Do inside f
+// returns ErrReentered.
 func (o *Once) Do(ctx context.Context, f func(context.Context, *Run) error) error {
 	began := time.Now()
 	known := func() *lua.Outcome { return o.runner.knownSince(began, o.runner.tooOld()) }

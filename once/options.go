@@ -43,10 +43,10 @@ func WithLease(d time.Duration) SharedOption { return forAll(func(o *settings) {
 // with the number of attempts. After that it is run again. From a second to ten years; default: a day.
 func WithTTL(d time.Duration) Option { return forOnce(func(o *settings) { o.ttl = &d }) }
 
-// WithSpacing has something run again when so much time has passed since its last run began. A run that takes
-// longer is remembered for a second after its end. It is WithTTL for what is started from time to time, as by
-// the crontabs of several machines: with half of the period it is run once in each period, also when their
-// clocks differ. It excludes WithTTL. From a second to ten years.
+// WithSpacing makes something run again when d has passed since its last run began. It is for what is started from
+// time to time, as by the crontabs of several machines: with half of the period it runs once in each period, also if
+// their clocks differ. A run that takes longer is remembered for a second after its end. It excludes WithTTL. From a
+// second to ten years.
 func WithSpacing(d time.Duration) Option { return forOnce(func(o *settings) { o.spacing = &d }) }
 
 // WithAttempts sets how many runs there may be in all. A run that failed counts, and so does one whose process died or
@@ -55,29 +55,27 @@ func WithSpacing(d time.Duration) Option { return forOnce(func(o *settings) { o.
 func WithAttempts(n int) Option { return forOnce(func(o *settings) { o.attempts = &n }) }
 
 // WithDeaths sets how many runs of a tick may die, with their process or their lock. Then the tick counts as run,
-// which is logged, and no tick begins for a minute: so a function that ends its process does not end one
-// process after the other. If the next tick dies as well it is given up at once, and the pause is twice as
-// long each time, up to an hour, until a run has returned. At least 1; default: 2. All processes should set the same.
+// which is logged, and no tick begins for a minute: so a function that ends its process does not end one process after
+// the other. If the next tick dies as well, the pause is twice as long, up to an hour, until a run has returned. At
+// least 1; default: 2. All processes should set the same.
 func WithDeaths(n int) JobOption { return forJobs(func(o *settings) { o.attempts = &n }) }
 
-// WithBackoff sets a pause between a run that failed and the next attempt: first at first, then twice as long
-// each time, up to last. Meanwhile the next caller has the lock, and waits; a TryDo is refused. After a run
-// whose process died there is no pause. From 1 ms to 24 h, first not longer than last; default:
-// none.
+// WithBackoff sets a pause between a run that failed and the next attempt: first at first, then twice as long each
+// time, up to last. In the pause the next caller waits, and a TryDo is refused. After a run whose process died there
+// is no pause. From 1 ms to 24 h, first not longer than last; default: none.
 func WithBackoff(first, last time.Duration) Option {
 	return forOnce(func(o *settings) { o.backoff = &backoff{first, last} })
 }
 
-// WithEdition sets which edition is done once, where one name stands for one thing after the other: the
-// version of a schema, or the time of a tick. It is done when this edition is, or a later one. Redis remembers
-// the last one alone. At least 1, and less than 2^53; default: there is one. All that use the name
-// must set one.
+// WithEdition sets which edition is done once, if one name stands for one thing after the other, as the version of a
+// schema. It is done if this edition is, or a later one. Redis remembers the last one alone. At least 1, and less than
+// 2^53; default: there is one. All that use the name must set one.
 func WithEdition(n int64) Option { return forOnce(func(o *settings) { o.number = &n }) }
 
-// WithOnError has f called, in the background and one after the other with the client's hooks, with what is
-// also logged of a job: the error of its function for a tick; [ErrGivenUp] for a tick whose runs died, in the
-// process that finds it; [ErrSuperseded] or ErrUnknownOutcome for a run that may be repeated, as it is not recorded.
-// nil: none, as by default.
+// WithOnError sets a hook for what is logged of a job: the error of its function for a tick; [ErrGivenUp] for a tick
+// whose runs died, in the process that finds it; [ErrSuperseded] or ErrUnknownOutcome for a run that may be repeated,
+// because it is not recorded. The hook runs in the background, one after the other with the client's hooks. Default,
+// and for nil: none.
 func WithOnError(f func(tick time.Time, err error)) JobOption {
 	return forJobs(func(o *settings) { o.onError = f })
 }
@@ -86,10 +84,9 @@ func WithOnError(f func(tick time.Time, err error)) JobOption {
 // set the same.
 func WithMissed(m Missed) JobOption { return forJobs(func(o *settings) { o.missed = &m }) }
 
-// WithJitter delays each tick by a time that looks random, from 0 to just below d: so that jobs with the same
-// period do not all begin together. The delay follows from the name and the tick, and so is the same in all
-// processes that set the same d; all must. More than 0 and less than the
-// period, so not for At; default: none.
+// WithJitter delays each tick by a time from 0 to just below d, so that jobs with the same period do not all begin
+// together. The delay follows from the name and the tick: all processes must set the same d. More than 0 and less than
+// the period, so not for At; default: none.
 func WithJitter(d time.Duration) JobOption { return forJobs(func(o *settings) { o.jitter = &d }) }
 
 // Missed is what becomes of the ticks of a job that were missed: no process ran at that time, or the run

@@ -34,9 +34,9 @@ func (r *Run) Token() int64 { return r.hold.Token() }
 // must not unlock it.
 func (r *Run) Hold() *latchkey.Hold { return r.hold }
 
-// Attempt returns the number of this run, from 1: of [Once] since it was last done or forgotten, of [Share]
-// since the last outcome, of [Every] for this tick. More than 1: there was a run before it that failed, gave
-// up, or whose process died, and that may have done a part of the work, or all of it.
+// Attempt returns the number of this run, from 1: of Once since it was last done or forgotten, of Share since the last
+// outcome, of a job for this tick. If it is more than 1, a run before it failed, gave up or died, and may have done a
+// part of the work, or all of it.
 func (r *Run) Attempt() int { return int(r.attempt) }
 
 // Tick returns when the tick was due, by the server's clock and without the jitter: of Every a whole number of

@@ -18,27 +18,22 @@ const (
 	longestShared = 24 * time.Hour
 )
 
-// Share runs f once for all callers that want its result now, in all processes. One caller runs it. The
-// others wait, until ctx ends, and get its result. A caller that comes while f runs gets that result; one
-// that comes after f has returned, or some milliseconds before, has it run again. Nothing else is
-// remembered: Redis has the result for a minute, for callers that wait.
+// Share runs f once for all callers that want its result now, in all processes. One caller runs it. The others wait,
+// until ctx ends, and get its result. A caller that comes while f runs gets that result. If a caller comes after f has
+// returned, or some milliseconds before, f runs again. Redis keeps the result for a minute, for callers that wait.
 //
-// f ran to its end when it returned, unless it returned an error and its context had ended. Then all get its
-// result, or its error: the caller whose f it was f's own, the others a [*Failure] with its text. If it did
-// not, because its caller gave up, or the lock was lost, or its process was killed, the next of the callers
-// that wait runs its own f. All callers should give functions that do the same.
+// When f has returned, all get its result, or its error: the caller whose f it was gets f's own error, the others a
+// *[Failure] with its text. If f returns an error because its context has ended, or the lock is lost, or its process
+// is killed, the next caller that waits runs its own f. All callers should give functions that do the same. If f
+// panics, so does Share, and the next one runs. A result of more than 64 KB makes f fail with ErrInvalid.
 //
-// The result may have 64 KB. f has failed with ErrInvalid if it has more. When f panics, so does Share, and
-// the next one runs.
+// If the error matches ErrNotRun of package latchkey, f did not run here, and no outcome of another caller is known:
+// the error is one of a lock's Lock. An error that matches neither this nor Failure is f's own, with ErrLost beside it
+// if the lock was lost before f ended; or [ErrSuperseded]; or ErrUnknownOutcome, if Redis did not answer whether the
+// others get the result. With the last two, the result of this caller's f comes beside the error.
 //
-// An error that matches ErrNotRun of package latchkey says that f did not run here, and that no outcome of
-// another caller is known: that of a lock's Lock. An error that matches neither that nor Failure is f's own,
-// with ErrLost beside it when the lock was lost before f ended; or [ErrSuperseded]; or ErrUnknownOutcome, when
-// Redis did not answer whether the others get to know what f returned. With the last two the result of this
-// caller's f comes beside the error.
-//
-// The name is as for [New], and so are the clients. Share takes the options whose text says so; all callers
-// should give the same. It costs three commands when there is no other caller.
+// The name and the clients are as for [New]. All callers should give the same options. Without other callers it costs
+// three commands.
 func Share(ctx context.Context, c *latchkey.Client, name string, f func(context.Context, *Run) ([]byte, error), opts ...ShareOption) ([]byte, error) {
 	o := settingsOf(opts, ShareOption.setShare)
 	if err := o.valid(0); err != nil {

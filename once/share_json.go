@@ -15,10 +15,9 @@ import (
 //		return fetch(ctx)
 //	})
 //
-// All callers get the value decoded anew, also the one whose f ran: what JSON drops, no caller has. The errors are
-// the errors of Share, and two more. If JSON cannot encode the value, f has failed with that error. If the result of another
-// caller is no T, the error matches ErrWrongType of package latchkey: all callers should share the same type. With an
-// error that has no value beside it, the value is zero.
+// All callers get the value decoded anew, also the one whose f ran. The errors are as of Share, and two more: if
+// JSON cannot encode the value, f has failed with that error; if the result of another caller is no T, the error
+// matches ErrWrongType of package latchkey.
 func ShareJSON[T any](ctx context.Context, c *latchkey.Client, name string, f func(context.Context, *Run) (T, error), opts ...ShareOption) (T, error) {
 	var value T
 	b, err := Share(ctx, c, name, func(ctx context.Context, run *Run) ([]byte, error) {

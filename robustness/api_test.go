@@ -27,6 +27,9 @@ var unused = map[string]string{
 	"latchkey.Identity.LogValue": "text for people", "latchkey.Identity.String": "text for people",
 	"latchkey.State.LogValue": "text for people", "latchkey.State.String": "text for people", "semaphore.State.String": "text for people",
 	"semaphore.Permits.LogValue": "text for people",
+	"multilock.Hold.LogValue":    "text for people",
+	"multilock.Hold.String":      "text for people",
+	"multilock.Lock.Inspect":     "asks Lock.Inspect of each lock",
 	"semaphore.Permits.String":   "text for people",
 	"once.RunEnd.String":         "text for people",
 }
