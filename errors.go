@@ -48,17 +48,17 @@ var (
 	ErrInvalid = fail.ErrInvalid
 )
 
-// Error is the error of a call for one primitive, for errors.As. It adds to the sentinels, for errors.Is, what a program
-// may want to know beside them.
+// Error is the error of a call for one primitive, for errors.As. It adds to the sentinels, for errors.Is, what a
+// program may want to know beside them.
 //
 //	var refused *latchkey.Error
 //	if errors.As(err, &refused) && refused.Holder.Owner != "" {
 //		return fmt.Errorf("try again later: %v is at it", refused.Holder)
 //	}
 //
-// A TryLock or TryLockFor that is refused, and a Lock whose deadline passes, ask Redis after that who holds the lock.
-// They ask once, for 50 ms at most, and a client not more often than twenty times a second, after the first hundred. So
-// does what stands on them: a TryDo, or a multi-lock. The text says it too:
+// A TryLock or TryLockFor that is refused, and a Lock whose deadline passes, ask Redis after that who holds the lock:
+// two trips, for 50 ms at most. A client asks so for a hundred refusals at once, and then for twenty a second. A lock
+// that is granted costs nothing more. TryDo, multi-locks and all that stands on these say the same. So does the text:
 //
 //	latchkey: "orders:42": not acquired: held by importer on web-3 (pid 17) for 14s
 type Error struct {

@@ -8,32 +8,28 @@
 //
 // # Guarantees
 //
-// The lead is a lock of package fairlock, and has its guarantees. At most one term is trusted at a time, as
-// long as Redis keeps its data and clocks run at about the same speed. Tokens of terms grow. When a leader
-// dies the next candidate leads after the lease, 100 ms later at most; when its function returns, at once.
-// Candidates lead in the order in which they came. A candidate that waits costs what a waiter of a lock
-// costs: a command every two seconds.
+// The lead is a lock of package fairlock, and has its guarantees. At most one term is trusted at a time, as long as
+// Redis keeps its data and clocks run at about the same speed. Tokens of terms grow. If a leader dies, the next
+// candidate leads after the lease, 100 ms later at most; if its function returns, at once. Candidates lead in the
+// order in which they came. A candidate that waits costs a command every two seconds.
 //
-// A term begins completely or not at all. The function is called only when the lock is held and Redis knows
-// who leads. If the second fails, the lock is given back.
+// The function is called only if the lock is held and Redis knows who leads. Otherwise the lock is given back.
 //
-// The lease is renewed until the function has returned, also after its context has ended because of
-// [Candidate.Resign] or the context of Run, or because a preferred candidate came. So no other candidate
-// leads while it still winds up. When Redis cannot be reached, the lease cannot be renewed. Then the context
-// ends a while before the lease does ([WithGrace]), so that the function can return by then. If it has not,
-// another candidate may lead beside it. That is logged, and told to a hook ([WithOverrun]), or ends the
-// process ([WithExit]). Only a store that compares tokens refuses what such a function still writes: see
-// package fence. With such a store its work is effectively done once. Without one, a leader that was stopped
-// for longer than its lease overwrites what the next leader has done.
+// The lease is renewed until the function has returned, also after its context has ended because of [Candidate.Resign]
+// or the context of Run, or because a preferred candidate came. So no other candidate leads while it winds up. If
+// Redis cannot be reached, the lease cannot be renewed. Then the context ends before the lease does ([WithGrace]), so
+// that the function can return by then. If it does not, another candidate may lead beside it. That is logged, and told
+// to a hook ([WithOverrun]), or ends the process ([WithExit]). Only a store that compares tokens refuses what such a
+// function still writes: see package fence. Without one, a leader that was stopped for longer than its lease may
+// overwrite what the next leader has done.
 //
 // # In Redis
 //
-// The keys of a leader named N (after the key prefix) are those of the lock N, and latchkey_leader:{N}, which
-// says who leads and which candidates are preferred. It is written together with a check of the token, so
-// that no leader of the past can write it, and lives for a day from its last use. The channel is
-// latchkey_leader:{N}. latchkey_pause:{N} says whether the name is paused (latchkey.Client.Pause): then
-// candidates wait outside of the queue, and ask every ten seconds. A leader asks once each third of its lease
-// whether the name is paused, or a preferred candidate waits.
+// The keys of a leader named N (after the key prefix) are the keys of the lock N, and latchkey_leader:{N}, which says
+// who leads and which candidates are preferred, and lives for a day from its last use. The channel is
+// latchkey_leader:{N}. latchkey_pause:{N} says whether the name is paused (latchkey.Client.Pause): then candidates
+// wait outside of the queue, and ask every ten seconds. A leader asks once each third of its lease whether the name is
+// paused, or a preferred candidate waits.
 package leader
 
 import (
@@ -77,10 +73,9 @@ type Candidate struct {
 	term    *term // that goes on; nil: none
 }
 
-// New returns a candidate for the lead of a name. It does no I/O: [Candidate.Run] campaigns. The name is as
-// for package fairlock, and is that of a lock: no other kind of primitive may have it, and a process that
-// takes that lock by itself keeps all candidates waiting. New returns ErrInvalid for other names, a nil
-// client, options out of range, and a client without subscriptions.
+// New returns a candidate for the lead of a name. It does no I/O: [Candidate.Run] campaigns. The name is as for
+// package fairlock, and names a lock: a process that takes that lock by itself keeps all candidates waiting. New
+// returns ErrInvalid for other names, a nil client, options out of range, and a client without subscriptions.
 func New(c *latchkey.Client, name string, opts ...Option) (*Candidate, error) {
 	l := &Candidate{name: name}
 	for _, option := range opts {
@@ -118,23 +113,22 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Candidate, error) {
 // Name returns the name that was given to New.
 func (l *Candidate) Name() string { return l.name }
 
-// Run campaigns, calls f while it leads, and campaigns again when f has returned nil. It ends with the
-// context's error when ctx ends; with f's error when f returns one; and with the client. Run of one candidate
-// runs once at a time: a second one gets [latchkey.ErrInvalid].
+// Run campaigns, calls f while it leads, and campaigns again when f has returned nil. It ends with the context's error
+// if ctx ends, with f's error if f returns one, and with the client. A second Run of one candidate at a time gets
+// [latchkey.ErrInvalid].
 //
-// The context of f is derived from ctx, and ends with the leadership. Its cause is [latchkey.ErrLost] when
-// the lead was lost, or is about to be; [ErrResigned]; [latchkey.ErrClosed] when the client is shut down; or
-// that of ctx. Its Err compares the clock, so it is right at the first instruction after the process was
-// stopped. Until f returns the lease is renewed. When f returns the error with which its context has ended,
-// and ctx has not, Run campaigns again.
+// The context of f is derived from ctx, and ends with the leadership. Its cause is [latchkey.ErrLost] if the lead was
+// lost, or is about to be; [ErrResigned]; [latchkey.ErrClosed] if the client is shut down; or ctx's. Its Err compares
+// the clock, so it is right at the first instruction after the process was stopped. If f returns the error with which
+// its context has ended, and ctx has not, Run campaigns again.
 //
-// When f returns nil while it leads, and has led for less than five seconds, Run pauses before it campaigns
-// again: for a random time of up to 10 ms, twice as long each time, up to five seconds. So a function that
-// finds nothing to do does not keep Redis busy. To lead until there is something to do, wait inside f.
+// If f returns nil after less than five seconds, Run pauses before it campaigns again: for a random time of up to 10
+// ms, twice as long each time, up to five seconds. So a function that finds nothing to do does not keep Redis busy. To
+// lead until there is something to do, wait inside f.
 //
-// A Run outlives any outage of Redis. Other errors are those of Lock: [latchkey.ErrWrongType],
-// [latchkey.ErrTooManyWaiters], [latchkey.ErrReentered] with the context of a term of this name, and those of
-// Redis that do not pass by themselves. After an error f does not run, and nothing is held.
+// Run outlives any outage of Redis. Other errors are as of Lock: [latchkey.ErrWrongType],
+// [latchkey.ErrTooManyWaiters], [latchkey.ErrReentered] with the context of a term of this name, and errors of Redis
+// that do not pass by themselves. After an error f does not run, and nothing is held.
 func (l *Candidate) Run(ctx context.Context, f func(ctx context.Context, term Term) error) error {
 	if f == nil {
 		return fail.Wrap(l.name, fail.Invalid("the function is nil"))

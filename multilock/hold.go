@@ -28,9 +28,9 @@ func (h *Hold) none() bool { return h == nil || len(h.holds) == 0 }
 // noHold is a hold of nothing.
 var noHold = (*grant.Hold)(nil)
 
-// Context is derived from the context that was given to Lock, and ends with the first of the locks that is
-// lost, or with Unlock. Its cause is that of [latchkey.Hold.Context]. A context derived from it re-enters
-// each of the locks, also one by one.
+// Context is derived from the context that was given to Lock, and ends with the first of the locks that is lost, or
+// with Unlock. Its cause is as of [latchkey.Hold.Context]. A context derived from it re-enters each of the locks, also
+// one by one.
 func (h *Hold) Context() context.Context {
 	if h.none() {
 		return noHold.Context()
@@ -49,8 +49,8 @@ func (h *Hold) Context() context.Context {
 	return h.ctx
 }
 
-// Wanted is closed when somebody else wants one of the locks: see [latchkey.Hold.Wanted]. It is the same
-// channel for each call; of nil and of the zero value it is nil, which blocks for ever.
+// Wanted returns a channel that closes when another goroutine or process wants one of the locks: see
+// [latchkey.Hold.Wanted].
 func (h *Hold) Wanted() <-chan struct{} {
 	if h.none() {
 		return nil
@@ -71,7 +71,7 @@ func (h *Hold) Wanted() <-chan struct{} {
 	return wanted
 }
 
-// Names returns those of the locks, in their order.
+// Names returns the names of the locks, in their order.
 func (h *Hold) Names() []string {
 	if h.none() {
 		return nil
@@ -121,9 +121,8 @@ func (h *Hold) Remaining() time.Duration {
 	return least
 }
 
-// Unlock ends the hold and releases all locks, side by side. It joins the errors of those that fail, which
-// are those of [latchkey.Hold.Unlock], each with the name of its lock. Those that were not lost are
-// released all the same. A further Unlock returns [latchkey.ErrNotHeld].
+// Unlock ends the hold and releases all locks, side by side. It joins their errors, which are as of
+// [latchkey.Hold.Unlock]. A further Unlock returns [latchkey.ErrNotHeld].
 func (h *Hold) Unlock(ctx context.Context) error {
 	if h.none() {
 		return noHold.Unlock(ctx)

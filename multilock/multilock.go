@@ -9,27 +9,27 @@
 //
 // # Order
 //
-// Locks are waited for in one global order, that of their keys. So two multi-locks never wait for each other,
-// in whatever order their locks were given (E. W. Dijkstra, "Hierarchical ordering of sequential processes",
-// 1971). Whoever also takes single locks in between must keep that order, or may wait for ever.
+// Locks are waited for in one global order, the order of their keys. So two multi-locks never wait for each other, in
+// whatever order you give their locks (E. W. Dijkstra, "Hierarchical ordering of sequential processes", 1971). If you
+// also take single locks in between, keep that order: otherwise you may wait for ever.
 //
 // # Baskets
 //
-// Locks of packages rlock, fairlock and spinlock that are of one client (and, in a cluster, of one slot)
-// are taken by one script when all are free, and given back by one. If some are not, the script takes those
-// before the first that is held by others. That one is waited for, and a script takes the rest. So ten free
-// locks cost two commands. What a script took does not linger (rlock.WithLinger). For a cluster give them
-// names with a common part in braces, as {basket}:1 and {basket}:2.
+// One script takes all locks of packages rlock, fairlock and spinlock that are of one client, and in a cluster of one
+// slot. If some are not free, the script takes those before the first that others hold. The multi-lock waits for that
+// one, and a script takes the rest. One script gives them back. So ten free locks cost two commands. What a script
+// took does not linger (rlock.WithLinger). For a cluster give the names a common part in braces, as {basket}:1 and
+// {basket}:2.
 //
 // # Guarantees
 //
-// Those of the locks themselves, which others may take one by one. Each is renewed and fenced by itself.
-// The hold ends with the first of its locks that is lost. While a lock is waited for, those before it are
-// held. If one of them is lost by then, all are given back and the wait begins again. So a fixed lease that
-// is shorter than the waits for the others may never be enough.
+// The locks keep their own guarantees: each is renewed and fenced by itself, and others may take one of them alone.
+// The hold ends with the first lock that is lost. While a lock is waited for, the ones before it are held. If one of
+// them is lost by then, all are given back and the wait begins again. So a fixed lease that is shorter than the waits
+// for the others may never be enough.
 //
-// A lock on a server that does not answer holds up the others. For a majority of independent servers see
-// package redlock.
+// A lock on a server that does not answer holds up the others. For a majority of independent servers see package
+// redlock.
 package multilock
 
 import (
@@ -55,9 +55,9 @@ var errNone = fail.Wrap("", fail.Invalid("a multi-lock needs at least one lock: 
 
 // New returns the multi-lock of some locks. It does no I/O. A lock that is given twice counts once.
 //
-// New returns ErrInvalid without locks, for a nil one, and where two could not be held together or told
-// apart: both halves of one read-write lock; two locks of one key (after the key prefix) that are of
-// different clients or of different kinds; two locks of one name.
+// New returns ErrInvalid without locks, for a nil lock, and for two that could not be held together or told apart:
+// both halves of a read-write lock; two locks of one key that are of different clients or kinds; two locks of one
+// name.
 func New(locks ...*latchkey.Lock) (*Lock, error) {
 	if len(locks) == 0 {
 		return nil, errNone
@@ -86,7 +86,7 @@ func New(locks ...*latchkey.Lock) (*Lock, error) {
 	return l, nil
 }
 
-// Names returns those of the locks, in the order in which they are waited for.
+// Names returns the names of the locks, in the order in which they are waited for.
 func (l *Lock) Names() []string {
 	names := make([]string, len(l.locks))
 	for i, member := range l.locks {
@@ -95,17 +95,16 @@ func (l *Lock) Names() []string {
 	return names
 }
 
-// Lock waits until all locks are held, or ctx ends. Its errors are those of [latchkey.Lock.Lock], with the
-// name of the lock that they are about. After an error nothing is held.
+// Lock waits until all locks are held, or ctx ends. The errors are as of [latchkey.Lock.Lock], with the name of the
+// lock that they are about. After an error nothing is held.
 //
-// With a context derived from that of a hold, of one of the locks or of a multi-lock, it re-enters those that
-// are held, and waits for the others. They are out of order then: let no two do that the other way round.
+// With a context derived from a hold's, of one of the locks or of a multi-lock, it re-enters what is held, and waits
+// for the others. They are out of order then: let no two goroutines do that the other way round.
 func (l *Lock) Lock(ctx context.Context) (*Hold, error) { return l.wait(ctx, ctx) }
 
-// TryLock makes one attempt. It returns [latchkey.ErrNotAcquired] when one of the locks is not free, and
-// leaves nothing behind. It returns [latchkey.ErrUnavailable] when Redis does not answer within the command
-// timeout of the first lock's client; at once when that of one of the locks has been away for as long
-// already.
+// TryLock makes one attempt. It returns [latchkey.ErrNotAcquired] if one of the locks is not free, and leaves nothing
+// behind. It returns [latchkey.ErrUnavailable] if Redis does not answer within the command timeout of the first lock's
+// client; at once if the Redis of one of the locks has been away for that long.
 func (l *Lock) TryLock(ctx context.Context) (*Hold, error) {
 	if len(l.locks) == 0 {
 		return nil, errNone
@@ -115,8 +114,8 @@ func (l *Lock) TryLock(ctx context.Context) (*Hold, error) {
 	return l.try(ctx, limited)
 }
 
-// TryLockFor is Lock for wait at most, for all of the locks together, which must be more than 0. After that
-// it returns [latchkey.ErrNotAcquired].
+// TryLockFor is Lock for wait at most, for all of the locks together; wait must be more than 0. After that it returns
+// [latchkey.ErrNotAcquired].
 func (l *Lock) TryLockFor(ctx context.Context, wait time.Duration) (*Hold, error) {
 	if len(l.locks) == 0 {
 		return nil, errNone
@@ -129,8 +128,7 @@ func (l *Lock) TryLockFor(ctx context.Context, wait time.Duration) (*Hold, error
 	return l.wait(ctx, limited)
 }
 
-// Do locks, calls f with the hold's context, and unlocks, also when f panics. Its errors are those of
-// [latchkey.Lock.Do].
+// Do locks, calls f with the hold's context, and unlocks, also if f panics. The errors are as of [latchkey.Lock.Do].
 func (l *Lock) Do(ctx context.Context, f func(context.Context, *Hold) error) error {
 	h, err := l.Lock(ctx)
 	return hold.Guard(ctx, h, err, f)

@@ -10,47 +10,43 @@
 //
 // # Order
 //
-// The lock is phase-fair (Brandenburg and Anderson, "Reader-Writer Synchronization for Shared-Memory
-// Multiprocessor Real-Time Systems", ECRTS 2009). Readers and writers wait in one queue, in the order in
-// which they came. A release grants the lock to the head of the queue. If that reads, all readers up to the
-// next writer are granted it with it. A writer that waits holds up those readers that come later. So neither
-// half starves. Who is granted the lock reads with others, or writes alone.
+// The lock is phase-fair (Brandenburg and Anderson, "Reader-Writer Synchronization for Shared-Memory Multiprocessor
+// Real-Time Systems", ECRTS 2009). Readers and writers wait in one queue, in the order in which they came. A release
+// grants the lock to the head of the queue: a writer alone, or all readers up to the next writer. A writer that waits
+// holds up readers that come later. So neither half starves.
 //
 // # One process
 //
-// The readers of a process share one entry in Redis and one lease. While one of them reads, further ones
-// join it without a command. The last one that leaves gives it back. Once a writer waits, only a small
-// budget of readers may still join: see [WithBudget]. Readers that wait share one entry of the queue. The
-// writers of a process stand in a line, as in package rlock, and pass the lock on among themselves.
+// The readers of a process share one entry in Redis and one lease. While one of them reads, further ones join it
+// without a command. The last one that leaves gives it back. Once a writer waits, only a small budget of readers may
+// still join: see [WithBudget]. The writers of a process stand in a line, as in package rlock, and pass the lock on
+// among themselves.
 //
 // # Re-entry
 //
-// With a context derived from that of a hold, the same half re-enters. Whoever writes may read: Read with
-// the context of a write hold returns a further hold of that. Whoever reads cannot write: Write with the
-// context of a read hold returns [ErrUpgrade] at once. [Downgrade] makes a write hold a read
-// hold.
+// With a context derived from a hold's, the same half re-enters. A writer may read: Read with the context of a write
+// hold returns a further hold of it. A reader cannot write: Write with the context of a read hold returns [ErrUpgrade]
+// at once. [Downgrade] makes a write hold a read hold.
 //
-// Whoever reads and wants to read again must use that context. Otherwise it may wait for a writer that waits
-// for it.
+// If a reader wants to read again, it must use that context. Otherwise it may wait for a writer that waits for it.
 //
 // # Fencing tokens
 //
-// The token of a write hold is greater than that of every hold before. Readers that hold at the same time
-// have one token: greater than that of the writer before them, and smaller than the next one's. One rule
-// serves both halves: a store keeps the greatest token that it has seen, and refuses what comes with a
-// smaller one. A downgraded hold keeps its token, and those who read beside it have that.
+// The token of a write hold is greater than the token of every hold before. Readers that hold at the same time have
+// one token: greater than the token of the writer before them, and smaller than the next one's. So one rule serves
+// both halves: a store keeps the greatest token that it has seen, and refuses smaller ones. A downgraded hold keeps
+// its token, and readers beside it have the same.
 //
 // # Guarantees
 //
-// Those of package latchkey. At most one write hold is trusted at a time, and no read hold beside it.
+// The guarantees are as of package latchkey. At most one write hold is trusted at a time, and no read hold beside it.
 //
 // # In Redis
 //
 // The keys of a lock named N (after the key prefix) are N, latchkey_queue:{N}, redisson_lock_token:{N},
-// latchkey_rwlock:{N}, and {N}:<owner id>:rwlock_timeout:1 for each process that reads. If N has braces the
-// keys are without these. No other kind of primitive may have the name. Locks and Redisson's RReadWriteLock
-// of that name exclude each other. Readers of Redisson do not queue: they join others that read although a
-// writer of ours waits.
+// latchkey_rwlock:{N}, and {N}:<owner id>:rwlock_timeout:1 for each process that reads. If N has braces the keys are
+// without these. No other kind of primitive may have the name. Locks and Redisson's RReadWriteLock of that name
+// exclude each other. Readers of Redisson do not queue: they join readers although a writer of ours waits.
 package rwlock
 
 import (
@@ -73,14 +69,14 @@ var ErrUpgrade = grant.ErrUpgrade
 // packages.
 type Option = latchkey.LockOption
 
-// WithBudget bounds how long the lock stays with this process while others wait. Once this process knows
-// that they do, at most holds further holds begin here, and none later than span. Of writers it is as in
-// package rlock. Of readers it concerns those that join others of this process while a writer waits. From 1
-// to 5000 holds and up to a second; default: 32 holds and 5 ms. Those that stood in line when their process
-// was granted the lock do not count. For none see [WithoutLocalHandOff].
+// WithBudget bounds how long the lock stays with this process while others wait. Once this process knows that others
+// wait, at most holds further holds begin here, and none later than span. For writers it is as in package rlock. For
+// readers it counts the ones that join others of this process while a writer waits; readers that stood in line when
+// their process was granted the lock do not count. From 1 to 5000 holds and up to a second; default: 32 holds and 5
+// ms. For none see [WithoutLocalHandOff].
 func WithBudget(holds int, span time.Duration) Option { return terms.WithBudget(holds, span) }
 
-// WithoutLocalHandOff has every write hold go through Redis, and no other reader join while a writer waits.
+// WithoutLocalHandOff makes every write hold go through Redis, and lets no further reader join while a writer waits.
 // Of this and [WithBudget] the last counts.
 func WithoutLocalHandOff() Option { return terms.WithoutLocalHandOff() }
 
@@ -105,12 +101,10 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Lock, error) {
 // Name returns the name that was given to New, without the client's key prefix.
 func (l *Lock) Name() string { return l.read.Name() }
 
-// Read returns the half that many hold together.
-//
-// Its Inspect says in Shares how many entries read: one a process, as a rule ([latchkey.State]). Its
-// ForceUnlock takes the lock away from all readers, and from no writer.
+// Read returns the half that many hold together. Its Inspect says in Readers how many entries read: as a rule one for
+// each process. Its ForceUnlock takes the lock away from all readers, and from no writer.
 func (l *Lock) Read() *latchkey.Lock { return (*latchkey.Lock)(l.read) }
 
-// Write returns the half that one holds alone. Its Inspect says the same as that of Read. Its ForceUnlock
-// takes the lock away from the writer, and from no reader.
+// Write returns the half that one holds alone. Its Inspect says the same as Read's. Its ForceUnlock takes the lock
+// away from the writer, and from no reader.
 func (l *Lock) Write() *latchkey.Lock { return (*latchkey.Lock)(l.write) }
