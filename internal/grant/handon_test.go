@@ -107,7 +107,7 @@ func TestHandOnInside(t *testing.T) {
 	c.run(t, l, 64)
 	c.more(t, 1000)
 	turns, sent, began := c.turns.Load(), s.Scripts(t), time.Now()
-	c.more(t, 20_000)
+	c.more(t, terms.MaxBudgetHolds+1000)
 	turns, sent = c.turns.Load()-turns, s.Scripts(t)-sent
 	offers := turns/terms.MaxBudgetHolds + time.Since(began).Milliseconds()/20
 	t.Logf("%d turns, %d commands", turns, sent)

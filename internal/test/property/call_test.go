@@ -30,7 +30,7 @@ var sentinels = []struct {
 	{"ErrUnavailable", latchkey.ErrUnavailable}, {"ErrUnknownOutcome", latchkey.ErrUnknownOutcome},
 	{"ErrNotReplicated", latchkey.ErrNotReplicated}, {"ErrNotRun", latchkey.ErrNotRun}, {"ErrInvalid", latchkey.ErrInvalid},
 	{"ErrNotSet", semaphore.ErrNotSet}, {"ErrCapacity", semaphore.ErrCapacity},
-	{"ErrNotSet", countdown.ErrNotSet}, {"ErrExpired", countdown.ErrExpired}, {"ErrDeleted", countdown.ErrDeleted},
+	{"ErrLatchNotSet", countdown.ErrNotSet}, {"ErrExpired", countdown.ErrExpired}, {"ErrDeleted", countdown.ErrDeleted},
 	{"ErrBroken", barrier.ErrBroken}, {"ErrForgotten", barrier.ErrForgotten}, {"ErrParties", barrier.ErrParties},
 	{"errOurs", errOurs},
 }

@@ -130,7 +130,7 @@ func (m *latches) fate(w *latchWaiter, s sight) string {
 	case s == unset && w.which == open:
 		return "ok"
 	case s == unset:
-		return "ErrNotSet"
+		return "ErrLatchNotSet"
 	case s == notYet:
 		return ""
 	default:
