@@ -68,7 +68,8 @@ type Error struct {
 	text   string
 }
 
-// Error is the text: one line that begins with "latchkey: " and the name.
+// Error is the text: one line that begins with "latchkey: " and the name. It is empty for an Error that this module has
+// not made.
 func (e *Error) Error() string { return e.text }
 
 // Unwrap returns Err.

@@ -22,6 +22,7 @@ type bid[T any] struct {
 	send  func(context.Context, opening) (a lua.Acquired, told T, isTold bool, err error)
 	back  func(ctx context.Context, token int64, owner string) // tells Redis that the run of the bid was not entered
 	known func() *lua.Outcome                                  // an outcome seen here that will do; a nil func: none will
+	quiet bool                                                 // no caller is told why the lock was not acquired
 
 	sent  bool
 	lost  string    // owner id of the command, if it was not answered; else empty
@@ -78,7 +79,7 @@ func (b *bid[T]) undo(ctx context.Context) {
 // under runs f with the lock of the name. If the bid finds that the lock is not needed, under does not run f, and the
 // error matches ErrSettled of package grant.
 func (b *bid[T]) under(ctx context.Context, l *latchkey.Lock, how patience, f func(context.Context, *latchkey.Hold) error) error {
-	attempt, cancel := grant.Attempt{Parent: ctx, Waits: ctx, First: b.first}, func() {}
+	attempt, cancel := grant.Attempt{Parent: ctx, Waits: ctx, First: b.first, Quiet: b.quiet}, func() {}
 	switch {
 	case how == tries:
 		attempt.Try = true

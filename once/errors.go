@@ -18,7 +18,7 @@ var (
 	// ErrSuperseded says that the function ran to its end, and that this does not count: another run has begun
 	// meanwhile, or Redis has lost its record of this one. Nothing was recorded. Whether the function's writes
 	// count is for the store to say, which compares tokens.
-	ErrSuperseded = errors.New("superseded: another run has begun meanwhile, or the record of this one is lost")
+	ErrSuperseded = errors.New("superseded: another run has begun since, or the record of this one is lost")
 	// ErrGivenUp says that the function has failed as often as WithAttempts allows, or its process has died. It
 	// is not run any more until Redis has forgotten that: see WithTTL.
 	ErrGivenUp = errors.New("given up")

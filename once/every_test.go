@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/test/locktest"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/once"
@@ -271,5 +272,35 @@ func TestEveryAfterTheClockWasSetBack(t *testing.T) {
 		s.Within(t, began, 10*time.Second, "not after a minute")
 		t.Logf("run after %v, with a lease of %v", time.Since(began).Round(time.Millisecond), lease)
 		a.Cancel()
+	})
+}
+
+// A process that does not get the lock of a tick does not ask who has it: no caller is told.
+func TestJobsDoNotAskWhoHolds(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		p := redistest.NewProxy(t, s)
+		holder, err := fairlock.New(open(t, s.Option()), "a")
+		require.NoError(t, err)
+		var questions atomic.Int64
+		got := make(chan *latchkey.Hold, 1)
+		p.Judge(func(request string) redistest.Verdict {
+			if redistest.Runs(request, "every/acquire") && len(got) == 0 { // another one is faster
+				hold, err := holder.TryLock(t.Context())
+				if err == nil {
+					got <- hold
+				}
+			}
+			if redistest.Runs(request, "lock/inspect") {
+				questions.Add(1)
+			}
+			return redistest.Pass
+		})
+		a := runsJob(t, open(t, p.Option()), time.Second, succeeds)
+		time.Sleep(5 * time.Second) // of virtual time: some ticks
+		hold := next(t, got)
+		require.Zero(t, questions.Load())
+		a.Cancel()
+		<-a.Ended
+		require.NoError(t, hold.Unlock(t.Context()))
 	})
 }

@@ -125,7 +125,7 @@ func (r *rounds) take(ctx context.Context) (next wake, err error) {
 // bidding returns a bid for the tick that is due.
 func (r *rounds) bidding() *bid[lua.Tick] {
 	return &bid[lua.Tick]{
-		group: r.group, queue: queueOf(r.lock),
+		group: r.group, queue: queueOf(r.lock), quiet: true,
 		send: func(ctx context.Context, o opening) (lua.Acquired, lua.Tick, bool, error) {
 			return r.group.Client.Conn.AcquireTick(ctx, r.group.Keys, o.claim, o.seen, o.mode, r.ticks, o.until)
 		},

@@ -140,10 +140,10 @@ func ExampleWithLinger() {
 		}
 	}
 	state, err := lock.Inspect(ctx)
-	fmt.Println("nobody holds it, and it lingers:", state.Holder.Mode == latchkey.ModeLinger, err)
+	fmt.Println("it lingers without a hold:", state.Holder.Mode == latchkey.ModeLinger, err)
 	// Output:
 	// read 0
 	// read 1
 	// read 2
-	// nobody holds it, and it lingers: true <nil>
+	// it lingers without a hold: true <nil>
 }

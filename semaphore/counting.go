@@ -45,7 +45,7 @@ func NewCounting(c *latchkey.Client, name string, opts ...CountingOption) (*Coun
 // Name returns the name that was given to NewCounting.
 func (s *Counting) Name() string { return s.base.p.Name }
 
-// Acquire waits until it has n permits or ctx ends; n is from 1 to [MaxCapacity]. Its errors are those of
+// Acquire waits until it has n permits or ctx ends; n is from 1 to [MaxCapacity]. Its errors are as of
 // [Semaphore.Acquire] but [ErrCapacity]: any number may be released some day.
 func (s *Counting) Acquire(ctx context.Context, n int) error {
 	return s.acquire(grant.Attempt{Parent: ctx, Waits: ctx, Permits: n})

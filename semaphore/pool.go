@@ -67,7 +67,7 @@ func (p *pool) Take(ctx context.Context, claim lua.Claim, mode lua.Mode) (reply 
 	return reply, err
 }
 
-// ask sends one acquire. It returns ErrNotSet, as the reply does, when nobody has set a capacity.
+// ask sends one acquire. It returns ErrNotSet, as the reply does, if no capacity is set.
 func (p *pool) ask(ctx context.Context, claim lua.Claim, mode lua.Mode) (reply lua.Acquired, err error) {
 	message, err := p.batches.do(ctx, lua.Take(claim, mode), claim.Permits)
 	if err != nil {

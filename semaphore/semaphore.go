@@ -72,7 +72,7 @@ const (
 
 // The errors that only semaphores have, for errors.Is.
 var (
-	// ErrNotSet says that nobody has set how many permits there are.
+	// ErrNotSet says that the number of permits is not set.
 	ErrNotSet = lua.ErrNotSet
 	// ErrCapacity says that a request is for more permits than there are, free or held, so that it could
 	// wait for ever: see [WithWaitForCapacity].
@@ -117,7 +117,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Permits, error) {
 
 // TryAcquire makes one attempt. It returns ErrNotAcquired if too few permits are free, or another request is first. It
 // returns ErrUnavailable if Redis does not answer within the command timeout; at once if Redis has been away for that
-// long. Other errors are those of Acquire that come at once. A request that gave up counts until Redis has heard of
+// long. Other errors are as of Acquire, if they come at once. A request that gave up counts until Redis has heard of
 // it, some milliseconds later. If it was of the same client, TryAcquire waits for that, 50 ms at most.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Permits, error) {
 	if err := s.base.validPermits(n, MaxPermits); err != nil {
@@ -128,7 +128,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Permits, error) {
 }
 
 // TryAcquireFor is Acquire for wait at most, which must be more than 0. After that it returns ErrNotAcquired. If ctx
-// ends first, the error is ctx's. Other errors are those of Acquire.
+// ends first, the error is ctx's. Other errors are as of Acquire.
 func (s *Semaphore) TryAcquireFor(ctx context.Context, n int, wait time.Duration) (*Permits, error) {
 	if err := s.base.validPermits(n, MaxPermits); err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ func failed(err error) error {
 	case err == nil || errors.As(err, &coded):
 		return err
 	case errors.Is(err, semaphore.ErrNotSet): // their texts name what a program would call
-		err = errors.New("nobody has set how many permits there are: --capacity does")
+		err = errors.New("the number of permits is not set: --capacity sets it")
 		return cli.Exit(err, statusMissing)
 	case errors.Is(err, countdown.ErrNotSet):
 		err = errors.New("the latch is not set: latchkey latch set does that")

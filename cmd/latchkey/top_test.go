@@ -351,10 +351,17 @@ func TestTopBesideFreeNames(t *testing.T) {
 	h, err := l.Lock(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, plain.Do(t.Context(), plain.B().ConfigResetstat().Build()).Error())
-	status, out := runCommand(t, s.URL(), "top", "--no-rates", "--interval", "100ms", "--count", "3", "--json")
+	status, out := runCommand(t, s.URL(), "top", "--no-rates", "--interval", "500ms", "--count", "3", "--json")
 	require.Zero(t, status, out)
-	require.Equal(t, 3, strings.Count(out, `"held"`), out)
 	require.NotContains(t, out, "free:")
+	complete := 0 // a view comes in time, also if a slow machine has not read all names by then
+	for view := range strings.Lines(out) {
+		if strings.Contains(view, `"complete":true`) {
+			require.Contains(t, view, `"held"`)
+			complete++
+		}
+	}
+	require.Positive(t, complete, out)
 	info, err := plain.Do(t.Context(), plain.B().Info().Section("commandstats").Build()).ToString()
 	require.NoError(t, err)
 	calls := 0

@@ -89,7 +89,9 @@ func (p *Primitive) attempted(c *contender, err error) error {
 		return err
 	}
 	contended := c.finishContention() // first: a late answer would call the Waiting hook while blame asks
-	err = p.blame(err)
+	if !c.Quiet {
+		err = p.blame(err)
+	}
 	p.Attempted(c.Parent, c.Permits, c.began, contended, err)
 	return err
 }

@@ -82,6 +82,7 @@ type Attempt struct {
 	Waits   context.Context // ends the wait: Parent, or derived from it
 	Permits int             // 0: a lock; [All]: all that are free
 	Try     bool            // it asks once and does not wait
+	Quiet   bool            // no caller is told its error, which need not say who holds the lock
 
 	contended bool // a contender's, here to save room: it waits for others, or did
 	inTurn    bool // a contender's, here to save room: it has the turn of the line

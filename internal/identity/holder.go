@@ -62,7 +62,7 @@ type Waiter struct {
 // The text is printable.
 func (p Party) String() string {
 	if p.PID == 0 {
-		return Printable("client " + p.Client)
+		return Printable("client " + Clip(p.Client, MaxLabel+RandomLength))
 	}
 	label := p.Label
 	if label == "" {

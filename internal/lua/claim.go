@@ -158,7 +158,7 @@ type Acquired struct {
 // What Redis can say instead of granting or queueing.
 var (
 	ErrFull      = errors.New("too many waiters")
-	ErrNotSet    = errors.New("nobody has set how many permits there are: WithCapacity does")
+	ErrNotSet    = errors.New("the number of permits is not set: WithCapacity sets it")
 	ErrCapacity  = errors.New("more permits than there are")
 	ErrUnsettled = errors.New("the server has not been up for long enough")
 )
