@@ -303,8 +303,8 @@ func TestDeadlocks(t *testing.T) {
 			require.Equal(t, b.WaitsFor, next.Holds)
 			require.Equal(t, os.Getpid(), b.Who.PID)
 			require.Equal(t, "billing", b.Who.Label)
-			require.Contains(t, b.Note, "holder ")
-			require.InDelta(t, 0, time.Since(b.Since).Seconds(), 20)
+			require.Contains(t, b.Who.Note, "holder ")
+			require.InDelta(t, 0, time.Since(b.Who.Since).Seconds(), 20)
 			require.Contains(t, all[0].String(), fmt.Sprintf("billing holds %q and waits for %q", b.Holds, b.WaitsFor))
 		}
 		stranger := locktest.Clients(t, s, 1, latchkey.WithKeyPrefix("warehouse:"))[0]

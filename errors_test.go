@@ -162,7 +162,6 @@ func TestErrorsOfArguments(t *testing.T) {
 		"no clients":      second(rueidisclient.Wrap(nil, nil)),
 		"client lease":    second(latchkey.Open("redis://127.0.0.1:1", latchkey.WithLease(1))),
 		"command timeout": second(latchkey.Open("redis://127.0.0.1:1", latchkey.WithCommandTimeout(0))),
-		"release timeout": second(latchkey.Open("redis://127.0.0.1:1", latchkey.WithReleaseTimeout(0))),
 		"max waiters":     second(latchkey.Open("redis://127.0.0.1:1", latchkey.WithMaxWaiters(0))),
 		"replica timeout": second(latchkey.Open("redis://127.0.0.1:1", latchkey.WithReplicas(1, 0))),
 		"replica lease":   second(latchkey.Open("redis://127.0.0.1:1", latchkey.WithReplicas(1, 10*time.Second))),
@@ -437,7 +436,7 @@ func TestErrorsWhileRedisIsAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 				p := redistest.NewProxy(t, s)
-				k := newKit(t, p.Option(), latchkey.WithCommandTimeout(150*time.Millisecond), latchkey.WithReleaseTimeout(100*time.Millisecond),
+				k := newKit(t, p.Option(), latchkey.WithCommandTimeout(150*time.Millisecond),
 					latchkey.WithLease(time.Minute)) // which does not end meanwhile
 				other, err := rlock.New(k.client, "other")
 				require.NoError(t, err)

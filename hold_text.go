@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// String says what is held: its name, in quotes, and its token. If the hold has ended, it says why.
+// String is the name and the token. If the hold has ended, it says why.
 func (h *Hold) String() string {
 	text := fmt.Sprintf("hold of %q with token %d", h.Name(), h.Token())
 	if err := h.Err(); err != nil {
@@ -14,8 +14,7 @@ func (h *Hold) String() string {
 	return text
 }
 
-// LogValue is the hold in a log of package slog: a group of name and token. If the hold has ended, it also has the
-// reason.
+// LogValue is a group of name and token. If the hold has ended, it also has the reason.
 func (h *Hold) LogValue() slog.Value {
 	attributes := []slog.Attr{slog.String("name", h.Name()), slog.Int64("token", h.Token())}
 	if err := h.Err(); err != nil {

@@ -10,11 +10,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Pause says since when a name is paused, by whom, and why: see [Client.Pause]. The zero value says that it is not
-// paused.
+// Pause says since when a name is paused, by whom, and why: see [Client.Pause]. The zero value says that it is not.
 type Pause struct {
-	By    string    // at most 200 bytes are told; Client.Pause takes an empty one for the label, process and host of the client
-	Why   string    // at most 200 bytes are told
+	By    string    // at most 200 bytes; default: the label, process and host of the client
+	Why   string    // at most 200 bytes
 	Since time.Time // by the server's clock; Client.Pause does not read it
 	Until time.Time // when it ends; zero: it has no end
 }
@@ -23,13 +22,9 @@ type Pause struct {
 const longestPause = 10 * 365 * 24 * time.Hour
 
 // Pause pauses a name in all processes: no run of package once and no term of package leader begins until
-// [Client.Resume], or until p.Until. A run that has begun goes on to its end. A leader finds out within a third of its
-// lease, and its term ends as by Resign. Ticks of a job in that time are missed: see once.WithMissed. Locks and other
-// primitives ignore it.
-//
-// It replaces an earlier pause. Redis keeps the pause until its end, by the server's clock. Pause is sent until Redis
-// answers, or ctx ends: then the error may match [ErrUnknownOutcome]. It returns [ErrInvalid] for a bad name, and for
-// an end that is over or more than ten years away.
+// [Client.Resume], or until p.Until. A run goes on to its end. A term ends within a third of its lease. It replaces an
+// earlier pause. It is sent until Redis answers, or ctx ends: then the error may match [ErrUnknownOutcome]. It returns
+// [ErrInvalid] for a bad name, and for an end that is over or more than ten years away.
 func (c *Client) Pause(ctx context.Context, name string, p Pause) error {
 	lasts := int64(0)
 	if !p.Until.IsZero() {
@@ -54,8 +49,7 @@ func (c *Client) Pause(ctx context.Context, name string, p Pause) error {
 	return err
 }
 
-// Resume ends the pause of a name, if there is one. Jobs and leaders of all processes find out within ten seconds. It
-// is sent as [Client.Pause] is.
+// Resume ends the pause of a name. Jobs and leaders find out within ten seconds. It is sent as Pause is.
 func (c *Client) Resume(ctx context.Context, name string) error {
 	t, err := c.pausable(name)
 	if err != nil {
@@ -68,8 +62,7 @@ func (c *Client) Resume(ctx context.Context, name string) error {
 	return err
 }
 
-// Paused returns the pause of a name, or the zero value. It is sent once, and returns [ErrUnavailable] if Redis does
-// not answer.
+// Paused returns the pause of a name, or the zero value. It returns [ErrUnavailable] if Redis does not answer.
 func (c *Client) Paused(ctx context.Context, name string) (Pause, error) {
 	t, err := c.pausable(name)
 	if err != nil {

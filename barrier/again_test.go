@@ -24,7 +24,7 @@ func TestComesAgainUnsettled(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 		p := redistest.NewProxy(t, s)
 		near := newBarrier(t, open(t, s.Option()), 2)
-		c := open(t, p.Option(), latchkey.WithReleaseTimeout(50*time.Millisecond))
+		c := open(t, p.Option(), latchkey.WithCommandTimeout(50*time.Millisecond))
 		for range 8 {
 			far := newBarrier(t, c, 2)
 			w := arrive(t, far, 1)
@@ -177,7 +177,7 @@ func TestNeverArrived(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 		plain := s.Client(t)
 		p := redistest.NewProxy(t, s)
-		b := newBarrier(t, open(t, p.Option(), latchkey.WithReleaseTimeout(50*time.Millisecond)), 2, barrier.WithLease(lease))
+		b := newBarrier(t, open(t, p.Option(), latchkey.WithCommandTimeout(50*time.Millisecond)), 2, barrier.WithLease(lease))
 		judge, sent := away(redistest.LoseRequest)
 		p.Judge(judge)
 		w := await(t, b)

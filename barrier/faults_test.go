@@ -41,7 +41,7 @@ func TestRedisStopped(t *testing.T) {
 		_, err = mine.Await(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
-		s.Within(t, began, 2600*time.Millisecond, "its context, and one release timeout")
+		s.Within(t, began, 2600*time.Millisecond, "its context, and one command timeout")
 		s.Continue(t)
 		_, err = w.result(t)
 		require.ErrorIs(t, err, barrier.ErrBroken)

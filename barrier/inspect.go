@@ -9,7 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// State is what [Barrier.Inspect] returns: a snapshot, which may be out of date when it arrives.
+// State is what [Barrier.Inspect] returns. It may be out of date when it arrives.
 type State struct {
 	Generation int64 // of the parties that wait, or come next; 0 for a barrier that was never used
 	Parties    int   // for how many they wait; 0 while none waits
@@ -18,8 +18,8 @@ type State struct {
 	Broken     bool  // until Reset
 }
 
-// Inspect returns the state. Like Broken and Waiting it is sent once, and returns ErrUnavailable when
-// Redis does not answer. Other errors: ErrWrongType, ErrClosed, and the error of a context that has ended.
+// Inspect returns the state. Like Broken and Waiting it is sent once, and returns ErrUnavailable when Redis does not
+// answer.
 func (b *Barrier) Inspect(ctx context.Context) (State, error) {
 	r, err := b.read(ctx)
 	return State{

@@ -28,7 +28,7 @@ func (s Status) String() string {
 	return [...]string{"not set", "shut", "open", "expired"}[s]
 }
 
-// State is what [Latch.Inspect] returns: a snapshot, which may be out of date when it arrives.
+// State is what [Latch.Inspect] returns. It may be out of date when it arrives.
 type State struct {
 	Status       Status
 	Generation   int64         // grows with each; 0 when the latch is not set
@@ -37,8 +37,7 @@ type State struct {
 	Participants []string      // that CountDownAs has counted in this generation; at most 1000, in no order
 }
 
-// Inspect returns the state. It is sent once, and returns ErrUnavailable when Redis does not answer. Other
-// errors: ErrWrongType, ErrClosed, and the error of a context that has ended.
+// Inspect returns the state. It is sent once, and returns ErrUnavailable when Redis does not answer.
 func (l *Latch) Inspect(ctx context.Context) (State, error) {
 	r, participants, err := l.read(ctx, maxListed)
 	if err != nil {

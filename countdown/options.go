@@ -11,24 +11,20 @@ import (
 type Option func(*settings)
 
 // WithTTL gives the generations that this latch begins a time to live, from 10 ms to 365 days. If the latch is still
-// shut at its end, it has expired: its waiters get [ErrExpired], and it can be set again. A latch that opens stays
-// open for this time. Default: a shut latch stays, and an open one is remembered for a day.
+// shut at its end, its waiters get [ErrExpired], and it can be set again. A latch that opens stays open for this time.
+// Default: a shut latch stays, and an open one is remembered for a day.
 func WithTTL(d time.Duration) Option { return func(o *settings) { o.ttl = &d } }
 
-// WithCount states the count, at least 1, with which [Latch.Await] and CountDown set a latch that is not set. All
-// processes should state the same: the count of the first one counts, and its [WithTTL].
-//
-// The latch is made again whenever Redis knows nothing of it: after [Latch.Delete]; after a loss, so what was counted
-// before has to be counted again; and once Redis has forgotten an open latch, after its time to live or a day. So the
-// time to live must be longer than any caller is late.
+// WithCount states the count, at least 1, with which Await and CountDown set a latch that is not set: also after a
+// Delete or a loss, or when Redis has forgotten an open latch. All processes should state the same: the count of the
+// first one counts, and its [WithTTL].
 func WithCount(n int64) Option { return func(o *settings) { o.count = &n } }
 
-// WithWaitForSet makes [Latch.Await] wait for a latch that is not set. With a misspelt name it waits until its context
-// ends. It excludes [WithOpenWhenUnset] and [WithCount].
+// WithWaitForSet makes [Latch.Await] wait for a latch that is not set. It excludes [WithOpenWhenUnset] and
+// [WithCount].
 func WithWaitForSet() Option { return func(o *settings) { o.waitForSet = true } }
 
-// WithOpenWhenUnset makes [Latch.Await] take a latch that is not set for open, as Redisson's does, also
-// when Redis has lost it, or its name is misspelt. CountDown still returns [ErrNotSet]. It excludes
+// WithOpenWhenUnset makes [Latch.Await] take a latch that is not set for open, as Redisson's does. It excludes
 // [WithWaitForSet] and [WithCount].
 func WithOpenWhenUnset() Option { return func(o *settings) { o.openWhenUnset = true } }
 

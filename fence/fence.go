@@ -1,5 +1,5 @@
-// Package fence puts fencing tokens to use, for data in the Redis that also has the lock: a write happens
-// only if no greater token has been there. A token that the store does not check protects nothing.
+// Package fence puts fencing tokens to use, for data in the Redis that also has the lock: a write happens only if no
+// greater token has been there. A token that the store does not check protects nothing.
 //
 //	hold, err := lock.Lock(ctx)
 //	...
@@ -9,36 +9,17 @@
 //
 // # Guarantees
 //
-// Once a key was written, or read, with a token, it is not written with a smaller one any more: by [Set] and
-// [Eval], from any process. The check and the write are one script, so nothing comes in between. It does not
-// matter why the writer is late: its process was stopped, its command was long under way, or a failover has
-// lost the lock and granted it twice.
+// Once Set or Eval has used a key with a token, neither writes it with a smaller one, from any process. The check and
+// the write are one script. It does not matter why the writer is late: its process was stopped, its command was long
+// under way, or a failover has granted the lock twice.
 //
-// What was written before the greater token came stays. So a holder that computes a new value from the old
-// one reads the old one with its token as well, by Eval: from then on no write of an earlier holder can come
-// between. A plain GET does not do that.
+// What was written before the greater token came stays. So a holder that computes a new value from the old one reads
+// the old one by Eval as well. A plain GET does not do that. Data elsewhere needs the same check there: see
+// docs/usage.md for SQL. A failover that loses the last writes loses them together with their tokens.
 //
-// A hold that its own process knows to have ended is refused without a command: see [ErrStale].
-//
-// With these, what is done under a lock is effectively done once, although a lock by itself cannot promise
-// that: a holder may be stopped at any instruction, and go on when another one has the lock. Without them
-// such a holder overwrites what the next one has written. Data elsewhere needs the same check there: see
-// docs/usage.md for SQL.
-//
-// All this holds while Redis keeps its data. A failover that loses the last writes loses them together with
-// their tokens.
-//
-// # In Redis
-//
-// Keys are the caller's own, without the client's prefix. The companion of a key named K is
-// latchkey_fence:{K}, without these braces if K has some. It lives for a day after the last write with a
-// token. A writer that is later than that is not refused by it: no process takes a hold that old for one that
-// lasts, and no connection keeps a command so long.
-//
-// Plain commands may read the keys, and also write or delete them: they are not checked.
-//
-// In a Cluster a key and its companion may be on two nodes while their slot moves to another one. Then Set
-// waits, and Eval returns [latchkey.ErrUnavailable], and has done nothing.
+// Keys are your own, without the client's prefix. The companion of a key named K, latchkey_fence:{K}, lives for a day
+// after the last write with a token. Plain commands may read, write or delete the keys: they are not checked. While a slot
+// of a Cluster moves, Set may wait, and Eval may return [latchkey.ErrUnavailable].
 package fence
 
 import (
@@ -54,25 +35,19 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// ErrStale says that a write was refused, and nothing was changed: a greater token has been there, or the
-// hold has ended. In the second case nothing was sent, and the error also matches what the hold has ended
-// with, as [latchkey.ErrLost]. Where it matches [latchkey.ErrUnknownOutcome] too, an earlier copy of the
-// write got no answer, and may have been done before.
+// ErrStale says that a write was refused, and nothing was changed: a greater token has been there, or the hold has
+// ended. In the second case the error also matches what the hold has ended with, as [latchkey.ErrLost]. If it matches
+// [latchkey.ErrUnknownOutcome] too, an earlier copy of the write may have been done.
 var ErrStale = lua.ErrStale
 
-// Set writes a value to a key, unless a greater token has been there. It replaces a value of any type, and
-// its time to live, as the command SET does. hold is that of an exclusive lock: of packages rlock, fairlock
-// and spinlock, or the write half of an rwlock. It is safe for concurrent use, also of one hold.
+// Set writes a value to a key, unless a greater token has been there. It replaces a value of any type, and its time to
+// live, as the command SET does. hold is that of an exclusive lock: of packages rlock, fairlock and spinlock, or the
+// write half of an rwlock. It is safe for concurrent use, also of one hold.
 //
-// It is sent until Redis answers, ctx ends, or the hold does. That is safe: each Set has a number, which the
-// companion keeps. A copy that comes late finds its own number there, or that of a Set which came after it,
-// and does nothing. So nothing that was written later is overwritten.
-//
-// Errors: [ErrStale]; [latchkey.ErrUnknownOutcome] when it may have been done without an answer;
-// [latchkey.ErrInvalid] for other holds (those that read, also after a Downgrade, and those of a redlock),
-// for the key of the lock itself, and for keys that cannot have a companion: they have 1 to 1024 bytes and
-// balanced braces, as the names of locks; [latchkey.ErrNotHeld] for no hold; [latchkey.ErrWrongType] when the
-// companion has foreign data; and those of Redis.
+// It is sent until Redis answers, ctx ends, or the hold does. A copy that comes late does nothing. Errors: [ErrStale];
+// [latchkey.ErrUnknownOutcome] when it may have been done; [latchkey.ErrInvalid] for other holds, for the key of the
+// lock itself, and for keys that are not as names of locks; [latchkey.ErrNotHeld] for a nil hold;
+// [latchkey.ErrWrongType] when the companion has foreign data.
 func Set(ctx context.Context, hold *latchkey.Hold, key, value string) error {
 	w, err := newWriter(hold, key)
 	if err != nil {
@@ -81,20 +56,17 @@ func Set(ctx context.Context, hold *latchkey.Hold, key, value string) error {
 	return w.set(ctx, value)
 }
 
-// Eval runs a Lua script, unless a greater token has been at one of its keys. In it KEYS and ARGV are keys
-// and args. It may have all that a script may have: local functions, early returns. It may read or write the
-// keys. Redis runs it together with the check. hold and keys are as for [Set]; there must be a key. In a
-// Cluster all are of one slot: otherwise the error is [latchkey.ErrInvalid], and nothing is sent.
+// Eval runs a Lua script, unless a greater token has been at one of its keys. In it KEYS and ARGV are keys and args.
+// hold and keys are as for [Set]; there must be a key. In a Cluster all are of one slot: otherwise the error is
+// [latchkey.ErrInvalid].
 //
-// The script runs once at most: it is sent again only when a server does not know it by its hash. When no
-// answer comes, the error is [latchkey.ErrUnknownOutcome], and it may be run later, as long as no greater
-// token comes.
+// The script runs once at most. When no answer comes, the error is [latchkey.ErrUnknownOutcome], and it may be run
+// later, as long as no greater token comes. [latchkey.ErrUnavailable] without ErrUnknownOutcome says that it has not
+// run.
 //
-// The reply is the script's. A reply that is nil is no error: see [Reply.IsNil]. An error of the script is a
-// [*ScriptError]. All others are as for Set; [latchkey.ErrUnavailable] without [latchkey.ErrUnknownOutcome]
-// says that it has not run. So a script returns no error of its own that begins as those of a server that
-// does not run it, as LOADING or TRYAGAIN, nor the NOSCRIPT of a server that does not know it. It begins with
-// no line of flags (#!lua).
+// A reply that is nil is no error: see [Reply.IsNil]. An error of the script is a [*ScriptError]. It must not begin as
+// those of a server that does not run it, as LOADING, TRYAGAIN or NOSCRIPT. The script begins with no line of flags
+// (#!lua).
 func Eval(
 	ctx context.Context, hold *latchkey.Hold, script string, keys []string, args ...string,
 ) (reply Reply, err error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/fail"
 )
 
-// Reply is what the script of an [Eval] returned. Redis turns numbers of Lua into integers, false and nil into nil, and
+// Reply is what the script of an Eval returned. Redis turns numbers of Lua into integers, false and nil into nil, and
 // a table into a list. The zero value is nil. Its methods are safe for concurrent use.
 type Reply struct{ message *rueidis.RedisMessage }
 
@@ -59,8 +59,8 @@ func (r Reply) isNo(kind string) error {
 	return fail.Wrap("", fmt.Errorf("the script returned no %s", kind))
 }
 
-// ScriptError is an error that the script of an [Eval] returned, or that a command in it got. The script ran: what it
-// had written before stays.
+// ScriptError is an error that the script of an Eval returned, or that a command in it got. What it had written before
+// stays.
 type ScriptError struct{ err error }
 
 // Error is the text as Redis sent it. The zero value has none.

@@ -8,28 +8,17 @@
 //
 // # Guarantees
 //
-// The lead is a lock of package fairlock, and has its guarantees. At most one term is trusted at a time, as long as
-// Redis keeps its data and clocks run at about the same speed. Tokens of terms grow. If a leader dies, the next
-// candidate leads after the lease, 100 ms later at most; if its function returns, at once. Candidates lead in the
-// order in which they came. A candidate that waits costs a command every two seconds.
+// The lead is a lock of package fairlock, and has its guarantees: at most one term is trusted at a time. If a leader
+// dies, the next candidate leads after the lease, 100 ms later at most; if its function returns, at once. Candidates
+// lead in the order in which they came.
 //
-// The function is called only if the lock is held and Redis knows who leads. Otherwise the lock is given back.
+// The lease is renewed until the function has returned, also after its context has ended. So no other candidate leads
+// while it winds up. If Redis cannot be reached, the context ends before the lease does ([WithGrace]). If the function
+// has not returned by then, another candidate may lead beside it. That is logged, and told to a hook ([WithOverrun]),
+// or ends the process ([WithExit]). Only a store that compares tokens refuses what such a function still writes: see
+// package fence.
 //
-// The lease is renewed until the function has returned, also after its context has ended because of [Candidate.Resign]
-// or the context of Run, or because a preferred candidate came. So no other candidate leads while it winds up. If
-// Redis cannot be reached, the lease cannot be renewed. Then the context ends before the lease does ([WithGrace]), so
-// that the function can return by then. If it does not, another candidate may lead beside it. That is logged, and told
-// to a hook ([WithOverrun]), or ends the process ([WithExit]). Only a store that compares tokens refuses what such a
-// function still writes: see package fence. Without one, a leader that was stopped for longer than its lease may
-// overwrite what the next leader has done.
-//
-// # In Redis
-//
-// The keys of a leader named N (after the key prefix) are the keys of the lock N, and latchkey_leader:{N}, which says
-// who leads and which candidates are preferred, and lives for a day from its last use. The channel is
-// latchkey_leader:{N}. latchkey_pause:{N} says whether the name is paused (latchkey.Client.Pause): then candidates
-// wait outside of the queue, and ask every ten seconds. A leader asks once each third of its lease whether the name is
-// paused, or a preferred candidate waits.
+// While the name is paused ([latchkey.Client.Pause]) candidates ask every ten seconds. docs/operations.md has the keys.
 package leader
 
 import (
@@ -58,8 +47,8 @@ var (
 	errPaused    = fmt.Errorf("%w: the name is paused", ErrResigned)
 )
 
-// Candidate is one that may lead under a name: as a rule one for each process. It is safe for concurrent use.
-// There is no usable zero value: see [New].
+// Candidate is one that may lead under a name: as a rule one for each process. It is safe for concurrent use. The zero
+// value is not usable: see [New].
 type Candidate struct {
 	name     string
 	lock     *fairlock.Lock
@@ -73,9 +62,9 @@ type Candidate struct {
 	term    *term // that goes on; nil: none
 }
 
-// New returns a candidate for the lead of a name. It does no I/O: [Candidate.Run] campaigns. The name is as for
-// package fairlock, and names a lock: a process that takes that lock by itself keeps all candidates waiting. New
-// returns ErrInvalid for other names, a nil client, options out of range, and a client without subscriptions.
+// New returns a candidate for the lead of a name. It does no I/O. The name is as for package fairlock, and names a
+// lock. New returns ErrInvalid for other names, a nil client, options out of range, and a client with
+// latchkey.WithoutPubSub.
 func New(c *latchkey.Client, name string, opts ...Option) (*Candidate, error) {
 	l := &Candidate{name: name}
 	for _, option := range opts {
@@ -110,25 +99,19 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Candidate, error) {
 	return l, nil
 }
 
-// Name returns the name that was given to New.
+// Name returns the name that New was given.
 func (l *Candidate) Name() string { return l.name }
 
-// Run campaigns, calls f while it leads, and campaigns again when f has returned nil. It ends with the context's error
-// if ctx ends, with f's error if f returns one, and with the client. A second Run of one candidate at a time gets
-// [latchkey.ErrInvalid].
+// Run campaigns, calls f while it leads, and campaigns again when f has returned nil, or the error with which its
+// context has ended. It ends with the error of ctx, another error of f, or [latchkey.ErrClosed]. It outlives any
+// outage of Redis, but not errors that do not pass by themselves. After an error f does not run, and nothing is held.
+// A second Run of one candidate at a time gets [latchkey.ErrInvalid].
 //
 // The context of f is derived from ctx, and ends with the leadership. Its cause is [latchkey.ErrLost] if the lead was
-// lost, or is about to be; [ErrResigned]; [latchkey.ErrClosed] if the client is shut down; or ctx's. Its Err compares
-// the clock, so it is right at the first instruction after the process was stopped. If f returns the error with which
-// its context has ended, and ctx has not, Run campaigns again.
+// lost, or is about to be; [ErrResigned]; latchkey.ErrClosed if the client is shut down; or ctx's.
 //
-// If f returns nil after less than five seconds, Run pauses before it campaigns again: for a random time of up to 10
-// ms, twice as long each time, up to five seconds. So a function that finds nothing to do does not keep Redis busy. To
-// lead until there is something to do, wait inside f.
-//
-// Run outlives any outage of Redis. Other errors are as of Lock: [latchkey.ErrWrongType],
-// [latchkey.ErrTooManyWaiters], [latchkey.ErrReentered] with the context of a term of this name, and errors of Redis
-// that do not pass by themselves. After an error f does not run, and nothing is held.
+// If f returns nil after less than five seconds, Run pauses before it campaigns again: for up to 10 ms, twice as long
+// each time, up to five seconds. To lead until there is something to do, wait inside f.
 func (l *Candidate) Run(ctx context.Context, f func(ctx context.Context, term Term) error) error {
 	if f == nil {
 		return fail.Wrap(l.name, fail.Invalid("the function is nil"))
@@ -183,9 +166,8 @@ func (l *Candidate) stop() {
 	l.running = false
 }
 
-// Resign ends the term that goes on: its context ends with [ErrResigned]. It reports whether there was one,
-// and does not wait for it. When the function has returned, the next candidate leads, and Run campaigns
-// again, behind all others. To leave for good, end the context of Run.
+// Resign ends the term that goes on, with [ErrResigned], and reports whether there was one. When the function has
+// returned, the next candidate leads, and Run campaigns again. To leave for good, end the context of Run.
 func (l *Candidate) Resign() bool {
 	l.mu.Lock()
 	t := l.term
@@ -220,13 +202,13 @@ func (l *Candidate) serve(ctx context.Context, t *term, f func(context.Context, 
 	return early, err
 }
 
-// Term is one time of leadership. It is a value, which stays true when the term is over.
+// Term is one time of leadership. It stays true when the term is over.
 type Term struct {
 	token int64
 	since time.Time
 }
 
-// Token returns the fencing token: greater than that of every term before. See package fence.
+// Token returns the fencing token: greater than the token of every earlier term.
 func (t Term) Token() int64 { return t.token }
 
 // Since returns when the term began, by the server's clock.

@@ -20,29 +20,25 @@ type settings struct {
 	leaseLength, graceLength time.Duration // set by validate
 }
 
-// WithLease sets the lease: so long after a leader was killed, the next candidate leads. The lease is renewed every
-// third of it. From 10 ms to 24 h; default: the client's.
+// WithLease sets the lease: so long after a leader was killed, the next candidate leads. From 10 ms to 24 h; default:
+// the client's.
 func WithLease(d time.Duration) Option { return func(s *settings) { s.lease = &d } }
 
-// WithGrace sets how long before the end of a lease that cannot be renewed the context of a term ends. In that time
-// the function can return while no other candidate leads. From 0 to half of the lease; default: a quarter. If the lead
-// is taken away, as by ForceUnlock of its lock, the term ends without a grace.
+// WithGrace sets how long before the end of a lease that cannot be renewed the context of a term ends. From 0 to half
+// of the lease; default: a quarter. If the lead is taken away, the term ends without a grace.
 func WithGrace(d time.Duration) Option { return func(s *settings) { s.grace = &d } }
 
 // WithPreferred makes a candidate a better one. A leader that is not preferred looks for preferred candidates each
-// third of its lease, and hands over when its function has returned. Candidates that are not preferred leave it their
-// turn in the queue. All candidates of the name on the same client are preferred with it. It does not take the lead
-// from another preferred candidate.
+// third of its lease, and hands over when its function has returned. All candidates of the name on the same client are
+// preferred with it.
 func WithPreferred() Option { return func(s *settings) { s.preferred = true } }
 
-// WithOverrun sets a hook for a function that has not returned when its term can no longer be trusted: from then on
-// another candidate may lead beside it. The hook is called once for a term, in the background, one after the other
-// with the client's hooks. With [WithExit] the process waits for it for 100 ms at most. Default, and for nil: none.
+// WithOverrun sets a hook for a function that has not returned when its term can no longer be trusted. It is called
+// once for a term, in the background. With [WithExit] the process waits for it for 100 ms. Default, and for nil: none.
 func WithOverrun(f func(Overrun)) Option { return func(s *settings) { s.overrun = f } }
 
 // WithExit ends the process, with this code, if a function has not returned and its term can no longer be trusted.
-// Deferred functions do not run. It is for functions that cannot be stopped otherwise, and whose work must not be done
-// twice. From 1 to 125; default: the process goes on.
+// Deferred functions do not run. From 1 to 125; default: the process goes on.
 func WithExit(code int) Option { return func(s *settings) { s.exit = &code } }
 
 // Overrun says which function goes on although its term is over.

@@ -17,8 +17,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
-// Leader says who leads. The zero value says that no process does: then Token is 0. Of a client that does not tell who
-// it is (latchkey.WithoutRecord) there is its id alone. Since is when the term began, by the server's clock.
+// Leader says who leads. The zero value says that no process does: then Token is 0. Since is when the term began, by
+// the server's clock.
 type Leader struct {
 	latchkey.Holder
 
@@ -53,8 +53,8 @@ func (l *Candidate) parse(leads lua.Leading) Leader {
 	return Leader{h, who.Preferred}
 }
 
-// Leader returns who leads; the zero value if no process does, or the leader has only just been granted the lead. It
-// is sent once. If Redis does not answer it returns [latchkey.ErrUnavailable].
+// Leader returns who leads; the zero value if no process does. It is sent once. If Redis does not answer it returns
+// latchkey.ErrUnavailable.
 func (l *Candidate) Leader(ctx context.Context) (Leader, error) {
 	if l.group.Client.Closing.Err() != nil {
 		return Leader{}, fail.Wrap(l.name, fail.ErrClosed)
@@ -69,10 +69,7 @@ func (l *Candidate) Leader(ctx context.Context) (Leader, error) {
 
 // Watch yields who leads now, and then each change, until ctx ends, or the client does, or Redis gives an error that
 // does not pass by itself. Then it yields the error, and ends. Between two leaders it may yield the zero value. It may
-// leave out a leader that led for a short time only, or while Redis was away.
-//
-// The death of a leader is noticed at the end of its lease. All watchers of a name in one process share the
-// subscription, and a command every two seconds.
+// leave out a leader that led for a short time only.
 func (l *Candidate) Watch(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		if _, err := l.group.BeginWait(ctx, l.name, l.group.Client.Options.MaxWaiters); err != nil {

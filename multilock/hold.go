@@ -10,8 +10,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/hold"
 )
 
-// Hold is several locks that are held together. The methods of [Lock] return it. Its methods are safe for
-// concurrent use. A nil one, as a Lock that failed returns, and the zero value are not held.
+// Hold is several locks that are held together. Its methods are safe for concurrent use. A nil Hold and the zero value
+// are not held.
 type Hold struct {
 	parent context.Context
 	names  []string
@@ -28,9 +28,8 @@ func (h *Hold) none() bool { return h == nil || len(h.holds) == 0 }
 // noHold is a hold of nothing.
 var noHold = (*grant.Hold)(nil)
 
-// Context is derived from the context that was given to Lock, and ends with the first of the locks that is lost, or
-// with Unlock. Its cause is as of [latchkey.Hold.Context]. A context derived from it re-enters each of the locks, also
-// one by one.
+// Context is derived from the context that Lock was given, and ends with the first of the locks that is lost, or with
+// Unlock, as [latchkey.Hold.Context] does. A context derived from it re-enters each of the locks.
 func (h *Hold) Context() context.Context {
 	if h.none() {
 		return noHold.Context()
@@ -79,8 +78,7 @@ func (h *Hold) Names() []string {
 	return append([]string(nil), h.names...)
 }
 
-// Tokens returns the fencing token of each lock, by its name. They are not in any order among each other. The
-// map is the caller's.
+// Tokens returns the fencing token of each lock, by its name.
 func (h *Hold) Tokens() map[string]int64 {
 	tokens := map[string]int64{}
 	if !h.none() {
@@ -94,8 +92,8 @@ func (h *Hold) Tokens() map[string]int64 {
 // Held reports whether all are held at this instant, by the clock.
 func (h *Hold) Held() bool { return h.Err() == nil }
 
-// Err returns nil while all are held; otherwise why one of them is not, with its name:
-// [latchkey.ErrReleased], [latchkey.ErrLost] or [latchkey.ErrClosed].
+// Err returns nil while all are held; otherwise why one of them is not: [latchkey.ErrReleased], [latchkey.ErrLost] or
+// [latchkey.ErrClosed].
 func (h *Hold) Err() error {
 	if h.none() {
 		return noHold.Err()
@@ -108,8 +106,7 @@ func (h *Hold) Err() error {
 	return nil
 }
 
-// Remaining returns for how long all leases can be trusted from now on without another renewal; 0 when one is
-// over.
+// Remaining returns how long all leases can be trusted without another renewal; 0 when one is over.
 func (h *Hold) Remaining() time.Duration {
 	if h.none() {
 		return 0
@@ -122,7 +119,7 @@ func (h *Hold) Remaining() time.Duration {
 }
 
 // Unlock ends the hold and releases all locks, side by side. It joins their errors, which are as of
-// [latchkey.Hold.Unlock]. A further Unlock returns [latchkey.ErrNotHeld].
+// [latchkey.Hold.Unlock].
 func (h *Hold) Unlock(ctx context.Context) error {
 	if h.none() {
 		return noHold.Unlock(ctx)

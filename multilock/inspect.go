@@ -11,8 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lock"
 )
 
-// Inspect returns the state of each lock, in the order of [Lock.Names]. It asks for all of them side by side, as
-// [latchkey.Lock.Inspect] does. It joins the errors: then the states are zero whose locks did not answer.
+// Inspect returns the state of each lock, in the order of [Lock.Names], as [latchkey.Lock.Inspect] does. It joins the
+// errors: the state of a lock that did not answer is zero.
 func (l *Lock) Inspect(ctx context.Context) ([]latchkey.State, error) {
 	if len(l.locks) == 0 {
 		return nil, errNone
@@ -28,7 +28,7 @@ func (l *Lock) Inspect(ctx context.Context) ([]latchkey.State, error) {
 
 func public(l *lock.Lock) *latchkey.Lock { return (*latchkey.Lock)(l) }
 
-// String says what is held: the names and tokens. If the hold has ended, it says why.
+// String is the names and tokens. If the hold has ended, it says why.
 func (h *Hold) String() string {
 	text := fmt.Sprintf("hold of %q with tokens %v", h.Names(), h.Tokens())
 	if err := h.Err(); err != nil {
@@ -37,8 +37,7 @@ func (h *Hold) String() string {
 	return text
 }
 
-// LogValue is the hold in a log of package slog: a group of names and tokens. If the hold has ended, it also has the
-// reason.
+// LogValue is a group of names and tokens. If the hold has ended, it also has the reason.
 func (h *Hold) LogValue() slog.Value {
 	attributes := []slog.Attr{slog.Any("names", h.Names()), slog.Any("tokens", h.Tokens())}
 	if err := h.Err(); err != nil {

@@ -1,5 +1,5 @@
-// Package multilock takes several locks at once: all of them, or none. The locks may be any: of packages
-// rlock, fairlock, spinlock and redlock, and either half of one of package rwlock, also of different clients.
+// Package multilock takes several locks at once: all of them, or none. The locks may be any: of packages rlock,
+// fairlock, spinlock and redlock, and either half of one of package rwlock, also of different clients.
 //
 //	both, err := multilock.New(from, to)
 //	...
@@ -7,29 +7,21 @@
 //		return transfer(ctx, hold.Tokens())
 //	})
 //
-// # Order
-//
 // Locks are waited for in one global order, the order of their keys. So two multi-locks never wait for each other, in
 // whatever order you give their locks (E. W. Dijkstra, "Hierarchical ordering of sequential processes", 1971). If you
-// also take single locks in between, keep that order: otherwise you may wait for ever.
-//
-// # Baskets
+// also take single locks in between, keep that order.
 //
 // One script takes all locks of packages rlock, fairlock and spinlock that are of one client, and in a cluster of one
-// slot. If some are not free, the script takes those before the first that others hold. The multi-lock waits for that
-// one, and a script takes the rest. One script gives them back. So ten free locks cost two commands. What a script
-// took does not linger (rlock.WithLinger). For a cluster give the names a common part in braces, as {basket}:1 and
-// {basket}:2.
+// slot: give the names a common part in braces there, as {basket}:1 and {basket}:2. If some are not free, the script
+// takes those before the first that others hold, and the multi-lock waits for that one. One script gives them back. So
+// ten free locks cost two commands.
 //
 // # Guarantees
 //
-// The locks keep their own guarantees: each is renewed and fenced by itself, and others may take one of them alone.
-// The hold ends with the first lock that is lost. While a lock is waited for, the ones before it are held. If one of
-// them is lost by then, all are given back and the wait begins again. So a fixed lease that is shorter than the waits
-// for the others may never be enough.
-//
-// A lock on a server that does not answer holds up the others. For a majority of independent servers see package
-// redlock.
+// The locks keep their own guarantees: each is renewed and fenced by itself. The hold ends with the first lock that is
+// lost. While a lock is waited for, the ones before it are held. If one of them is lost by then, all are given back
+// and the wait begins again. A lock on a server that does not answer holds up the others: for a majority of
+// independent servers see package redlock.
 package multilock
 
 import (
@@ -45,19 +37,15 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lock"
 )
 
-// Lock is several locks that are held together. Any number of goroutines share it. Its methods are safe for
-// concurrent use. There is no usable zero value: its attempts return ErrInvalid, and Do runs nothing. See
-// [New].
+// Lock is several locks that are held together. Any number of goroutines share it. The zero value is not usable: its
+// attempts return ErrInvalid. See [New].
 type Lock struct{ locks []*lock.Lock } // in the global order
 
 // errNone is that of no locks: to hold all of them would be to hold nothing.
 var errNone = fail.Wrap("", fail.Invalid("a multi-lock needs at least one lock: multilock.New is given them"))
 
-// New returns the multi-lock of some locks. It does no I/O. A lock that is given twice counts once.
-//
-// New returns ErrInvalid without locks, for a nil lock, and for two that could not be held together or told apart:
-// both halves of a read-write lock; two locks of one key that are of different clients or kinds; two locks of one
-// name.
+// New returns the multi-lock of some locks. It does no I/O. A lock that is given twice counts once. New returns
+// ErrInvalid without locks, for a nil lock, and for two locks of one name, such as both halves of a read-write lock.
 func New(locks ...*latchkey.Lock) (*Lock, error) {
 	if len(locks) == 0 {
 		return nil, errNone
@@ -95,16 +83,15 @@ func (l *Lock) Names() []string {
 	return names
 }
 
-// Lock waits until all locks are held, or ctx ends. The errors are as of [latchkey.Lock.Lock], with the name of the
-// lock that they are about. After an error nothing is held.
+// Lock waits until all locks are held, or ctx ends. The errors are as of [latchkey.Lock.Lock]. After an error nothing
+// is held.
 //
 // With a context derived from a hold's, of one of the locks or of a multi-lock, it re-enters what is held, and waits
 // for the others. They are out of order then: let no two goroutines do that the other way round.
 func (l *Lock) Lock(ctx context.Context) (*Hold, error) { return l.wait(ctx, ctx) }
 
 // TryLock makes one attempt. It returns [latchkey.ErrNotAcquired] if one of the locks is not free, and leaves nothing
-// behind. It returns [latchkey.ErrUnavailable] if Redis does not answer within the command timeout of the first lock's
-// client; at once if the Redis of one of the locks has been away for that long.
+// behind. Its other errors are as of [latchkey.Lock.TryLock].
 func (l *Lock) TryLock(ctx context.Context) (*Hold, error) {
 	if len(l.locks) == 0 {
 		return nil, errNone
@@ -114,8 +101,7 @@ func (l *Lock) TryLock(ctx context.Context) (*Hold, error) {
 	return l.try(ctx, limited)
 }
 
-// TryLockFor is Lock for wait at most, for all of the locks together; wait must be more than 0. After that it returns
-// [latchkey.ErrNotAcquired].
+// TryLockFor is Lock for wait at most, which must be more than 0. After that it returns [latchkey.ErrNotAcquired].
 func (l *Lock) TryLockFor(ctx context.Context, wait time.Duration) (*Hold, error) {
 	if len(l.locks) == 0 {
 		return nil, errNone
@@ -140,8 +126,7 @@ func (l *Lock) TryDo(ctx context.Context, f func(context.Context, *Hold) error) 
 	return hold.Guard(ctx, h, err, f)
 }
 
-// TryDoFor is [Lock.Do] with [Lock.TryLockFor]: it waits for the locks for wait at most, which bounds neither f
-// nor its context.
+// TryDoFor is [Lock.Do] with [Lock.TryLockFor]: wait bounds the wait alone.
 func (l *Lock) TryDoFor(ctx context.Context, wait time.Duration, f func(context.Context, *Hold) error) error {
 	h, err := l.TryLockFor(ctx, wait)
 	return hold.Guard(ctx, h, err, f)

@@ -9,30 +9,23 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
-// Schedule says when a job is due. Schedules of github.com/robfig/cron are such, and so of a cron expression:
+// Schedule says when a job is due, as a cron expression of github.com/robfig/cron does:
 //
 //	daily, err := cron.ParseStandard("0 3 * * *")
 type Schedule interface {
-	// Next returns the first time after this one. Both are what a clock on the wall shows, written as times
-	// in UTC: [In] says in which zone it hangs. The zero time says that there is none. Next is called by
-	// several goroutines.
+	// Next returns the first time after this one, or the zero time. Both are what a clock on the wall shows, written as
+	// times in UTC. Several goroutines call it.
 	Next(after time.Time) time.Time
 }
 
-// At returns a job that runs once at each time of a schedule, for the whole fleet: each process calls [Job.Run]. But
-// for when it is due, it is as [Every].
+// At returns a job that runs once at each time of a schedule. But for when it is due, it is as [Every].
 //
-// The server's clock decides, read in UTC or the zone of [In]. A time that does not exist, as a clock is set forward
-// in spring, is due at that moment: once, also where several times are left out. A time that comes twice in autumn is
-// due the first time. What follows in the repeated hour is left out: a job of every half hour pauses for an hour and a
-// half.
-//
-// After a change of the schedule, the next tick is the first one of the new schedule after the last that was run. All
-// processes should set the same schedule and zone, and have the same tables of zones.
+// The server's clock decides, read in UTC or the zone of [In]. A time that a clock skips in spring is due at that
+// moment, once. A time that comes twice in autumn is due the first time, and nothing is due in the repeated hour. All
+// processes should set the same schedule, and have the same tables of zones.
 //
 // At returns ErrInvalid for a schedule that is nil, that is never due, or that counts from when it is asked, as
-// "@every 1h" does: use Every. A schedule with a zone of its own, as of "CRON_TZ=Asia/Tokyo 0 3 * * *", is due at
-// other times than it says: use In.
+// "@every 1h" does. A schedule must have no zone of its own (CRON_TZ).
 func At(c *latchkey.Client, name string, schedule Schedule, f func(context.Context, *Run) error, opts ...JobOption) (*Job, error) {
 	o := settingsOf(opts, JobOption.setJob)
 	if err := o.valid(0); err != nil {

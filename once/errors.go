@@ -15,17 +15,15 @@ var (
 	ErrDone = errors.New("done already")
 	// ErrNotDone is returned by Result while it is not done.
 	ErrNotDone = errors.New("not done")
-	// ErrSuperseded says that the function ran to its end, and that this does not count: another run has begun
-	// meanwhile, or Redis has lost its record of this one. Nothing was recorded. Whether the function's writes
-	// count is for the store to say, which compares tokens.
+	// ErrSuperseded says that the function ran to its end, but another run has begun meanwhile, or Redis has lost its
+	// record. Nothing was recorded.
 	ErrSuperseded = errors.New("superseded: another run has begun since, or the record of this one is lost")
-	// ErrGivenUp says that the function has failed as often as WithAttempts allows, or its process has died. It
-	// is not run any more until Redis has forgotten that: see WithTTL.
+	// ErrGivenUp says that the function has failed or died as often as [WithAttempts] allows. It runs again when Redis
+	// has forgotten that: see [WithTTL].
 	ErrGivenUp = errors.New("given up")
 )
 
-// Failure is the error of a function that ran in another process, or for another caller: its text. Share
-// returns it, for errors.As.
+// Failure is the error of a function that ran for another caller: its text. Share returns it, for errors.As.
 type Failure struct {
 	// Text is what the error said, 4 KB at most.
 	Text string

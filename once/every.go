@@ -14,7 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Job is what runs once a tick, of one name. There is no usable zero value: see [Every].
+// Job is what runs once a tick, of one name. The zero value is not usable: see [Every].
 type Job struct {
 	group *group
 	lock  *latchkey.Lock
@@ -36,21 +36,15 @@ const (
 const seeds = 65521
 
 // Every returns a job that runs once a tick, in one process of the fleet: each process calls [Job.Run]. Every does no
-// I/O.
+// I/O. The name and the clients are as for [New].
 //
-// Ticks are whole numbers of periods since 1970 in UTC, by the server's clock. So a period of 24 h is at midnight UTC,
-// and one of a week on Thursdays. The first tick is the one after the job was first looked at. Redis keeps the last
-// tick that was run for a week and two periods: a long period survives a restart of all processes. If the server's
-// clock is set back by up to ten minutes, the job waits until the clock has caught up, and repeats no tick. After a
-// longer step it goes on from the clock.
+// Ticks are whole numbers of periods since 1970 in UTC, by the server's clock. So a period of 24 h is at midnight UTC.
+// The period is from 10 ms to ten years, in whole ms, and the same in all processes. Redis keeps the last tick for a
+// week and two periods.
 //
-// f never overlaps itself, as long as its leases are trusted. [WithMissed] says what becomes of ticks that come in the
-// meantime. When f returns, its tick counts as run. An error of f is logged, and told to [WithOnError]. If the process
-// dies, or the lock is lost, or ctx ends and f returns an error, another process runs that tick again, after a lease
-// at the latest. For ticks whose runs die again and again, see [WithDeaths]. A panic of f is not caught.
-//
-// The period is from 10 ms to ten years, in whole ms. After a change of it, the next tick is the first one of the new
-// period after the last that was run. All processes should set the same. The name and the clients are as for [New].
+// f never overlaps itself, as long as its leases are trusted. When f returns, its tick counts as run. An error of f is
+// logged, and told to [WithOnError]. If the process dies, or the lock is lost, or ctx ends and f returns an error,
+// another process runs that tick again, after a lease at the latest: see [WithDeaths]. A panic of f is not caught.
 func Every(c *latchkey.Client, name string, period time.Duration, f func(context.Context, *Run) error, opts ...JobOption) (*Job, error) {
 	o := settingsOf(opts, JobOption.setJob)
 	if period < shortestPeriod || period > longestPeriod || period%time.Millisecond != 0 {
@@ -113,5 +107,5 @@ func (o settings) ticks(name string, period, lease time.Duration) lua.Ticks {
 	return t
 }
 
-// Name returns the name that the job was made with, without the client's key prefix.
+// Name returns the name of the job.
 func (j *Job) Name() string { return j.lock.Name() }

@@ -175,10 +175,10 @@ func (g *group) ask(ctx context.Context, send func(context.Context) error) (answ
 // once.
 const aMinute = time.Minute
 
-// given sends a command that Redis must get although ctx may have ended: here for the release timeout, and then in
+// given sends a command that Redis must get although ctx may have ended: here for the command timeout, and then in
 // the background.
 func (g *group) given(ctx context.Context, send func(context.Context) error) {
-	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.Client.Options.ReleaseTimeout)
+	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.Client.Options.CommandTimeout)
 	defer cancel()
 	if answered, _, _ := g.ask(brief, send); answered {
 		return
@@ -194,11 +194,11 @@ func (g *group) given(ctx context.Context, send func(context.Context) error) {
 // also after the caller has gone.
 func (g *group) lingering(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() != nil {
-		return context.WithTimeout(context.WithoutCancel(ctx), g.Client.Options.ReleaseTimeout)
+		return context.WithTimeout(context.WithoutCancel(ctx), g.Client.Options.CommandTimeout)
 	}
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(g.Client.Options.ReleaseTimeout, cancel)
+		timer := time.AfterFunc(g.Client.Options.CommandTimeout, cancel)
 		context.AfterFunc(longer, func() { timer.Stop() })
 	})
 	return longer, func() { unhook(); cancel() }

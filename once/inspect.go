@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// JobState is where a job of [Every] or [At] has come to: a snapshot, which may be out of date when it
-// arrives. The zero value says that Redis knows of no job, or of none any more.
+// JobState is where a job has come to. It may be out of date when it arrives. The zero value says that Redis knows of
+// no job.
 type JobState struct {
 	Next   time.Time      // when the next tick is due, by the server's clock; zero: it is not known
 	Paused latchkey.Pause // the zero value: it is not paused
@@ -52,8 +52,7 @@ func (e RunEnd) String() string {
 }
 
 // InspectJob returns where the job of a name has come to. It is sent once, in two commands, and returns ErrUnavailable
-// if Redis does not answer. Other errors: the errors of [New], ErrWrongType, ErrClosed, and the error of a context that has
-// ended.
+// if Redis does not answer.
 func InspectJob(ctx context.Context, c *latchkey.Client, name string) (s JobState, err error) {
 	g, err := groupOf(c, lua.RunTicks, name)
 	if err != nil {

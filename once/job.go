@@ -16,13 +16,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/retry"
 )
 
-// Run takes part in the job until ctx ends, or the client is closed: it runs f at the ticks that are this process's
-// turn. It survives any outage of Redis, and logs its errors. It returns the error of ctx, or ErrClosed; or at once
-// ErrWrongType, ErrReentered inside f, or that an access rule forbids the job. It returns once f has. You may call it
-// again, and on several goroutines: each takes part.
-//
-// In a process that does not run the tick, a tick costs two commands at most, and one more for each lease that the run
-// takes. To run a tick takes three more. Between ticks Run goes by the clock of its own process.
+// Run takes part in the job until ctx ends, or the client is closed. It survives any outage of Redis, and logs its
+// errors. ErrWrongType, ErrReentered inside f, and an access rule that forbids the job end it. It returns once f has.
+// You may call it again, and on several goroutines.
 func (j *Job) Run(ctx context.Context) error {
 	r := &rounds{Job: j, by: j.group.Client.NewID()}
 	for {

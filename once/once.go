@@ -11,8 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Once is something that is done once, of one name. Any number of goroutines share it. There is no usable
-// zero value: see [New].
+// Once is something that is done once, of one name. Any number of goroutines share it. The zero value is not usable:
+// see [New].
 type Once struct {
 	runner  runner
 	backoff *backoff
@@ -29,8 +29,8 @@ const (
 )
 
 // New returns what is done once under a name. It does no I/O. The name is as for package rlock. New returns ErrInvalid
-// for other names, a nil client, options out of range, a client without subscriptions, and one with
-// [latchkey.WithReplicas]: what was done would not wait for them.
+// for other names, a nil client, options out of range, and a client with latchkey.WithoutPubSub or
+// [latchkey.WithReplicas].
 func New(c *latchkey.Client, name string, opts ...Option) (*Once, error) {
 	o := settingsOf(opts, Option.setOnce)
 	if err := o.valid(0); err != nil {
@@ -50,19 +50,16 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Once, error) {
 	return once, nil
 }
 
-// Name returns the name that it was made with, without the client's key prefix.
+// Name returns the name that New was given.
 func (o *Once) Name() string { return o.runner.lock.Name() }
 
 // Do returns nil when it is done, by this process or another. If it is done already, that costs one command. Otherwise
-// one process runs f, and the others wait, until ctx ends. If f fails, or its process dies, the next one runs it.
+// one process runs f, and the others wait, until ctx ends. If f fails or panics, or its process dies, the next one
+// runs it. f's context ends with the lock, and with ctx.
 //
 // If the error matches ErrNotRun of package latchkey, f never ran here: the error is one of a lock's Lock, or
 // [ErrGivenUp]. Any other error is f's own, with ErrLost beside it if the lock was lost before f ended; or, after f
-// has returned nil, [ErrSuperseded], or ErrUnknownOutcome if Redis did not answer whether it has recorded that.
-//
-// f's context ends with the lock, and with ctx. If f returns nil it is done, also if ctx has ended: Do waits for the
-// record until ctx ends, and then for the release timeout. If f panics, so does Do, and f has failed. A Do inside f
-// returns ErrReentered.
+// has returned nil, [ErrSuperseded], or ErrUnknownOutcome if Redis did not answer.
 func (o *Once) Do(ctx context.Context, f func(context.Context, *Run) error) error {
 	began := time.Now()
 	known := func() *lua.Outcome { return o.runner.knownSince(began, o.runner.tooOld()) }
@@ -85,10 +82,8 @@ func (o *Once) bidding(a *verdict, known func() *lua.Outcome) *runBid {
 	return o.runner.bidding(lua.Beginning{Wanted: o.runner.wanted(o.runner.tooOld()), Kept: session.Milliseconds(longestRun)}, time.Time{}, since, a, known)
 }
 
-// TryDo is [Once.Do] that does not wait. It returns [ErrDone] when it was done before, and ErrNotAcquired
-// while another caller runs it, while a pause after a failure lasts, or while the name is paused: all with
-// ErrNotRun. So does ErrUnavailable, which it returns at once when Redis has been away for the client's
-// command timeout.
+// TryDo is [Once.Do] that does not wait. It returns [ErrDone] when it was done before, ErrNotAcquired while another
+// caller runs it, a pause after a failure lasts, or the name is paused, and ErrUnavailable: all with ErrNotRun.
 func (o *Once) TryDo(ctx context.Context, f func(context.Context, *Run) error) error {
 	var a verdict
 	bid := o.bidding(&a, func() *lua.Outcome { return nil })
@@ -105,14 +100,14 @@ func (o *Once) TryDo(ctx context.Context, f func(context.Context, *Run) error) e
 	}
 }
 
-// Done reports whether it is done. It costs one command, which is repeated until Redis answers or ctx ends.
+// Done reports whether it is done, with one command. It is sent until Redis answers or ctx ends.
 func (o *Once) Done(ctx context.Context) (bool, error) {
 	b, err := o.read(ctx, whetherDone)
 	return b.Outcome != nil, err
 }
 
-// Result returns what the function that did it has set with [Run.SetResult]; nil if that is nothing. It
-// returns [ErrNotDone] when it is not done. It costs one command, as [Once.Done] does.
+// Result returns what the function that did it has set with [Run.SetResult]; nil if that is nothing. It returns
+// [ErrNotDone] when it is not done. It is sent as [Once.Done] is.
 func (o *Once) Result(ctx context.Context) ([]byte, error) {
 	b, err := o.read(ctx, withResult)
 	switch {
@@ -159,7 +154,7 @@ func (o *Once) run(ctx, held context.Context, h *latchkey.Hold, bid *runBid, a *
 	failed := true // f panics, or ends its goroutine
 	defer func() {
 		if failed && held.Err() == nil { // else the attempt counts, and the next run need not wait
-			ended, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.runner.Client.Options.ReleaseTimeout)
+			ended, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.runner.Client.Options.CommandTimeout)
 			defer cancel()
 			_, _ = o.runner.finish(ended, run, nil, time.Time{}, o.backoff.pause(run.attempt), o.remember(began)) // or the lease ends the run
 		}

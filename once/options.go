@@ -7,7 +7,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Option configures [New]. A nil option does nothing, of this type and of the others.
+// Option configures [New]. A nil option does nothing.
 type Option interface{ setOnce(*settings) }
 
 // ShareOption configures [Share] and [ShareJSON].
@@ -35,73 +35,64 @@ func (f forAll) setOnce(s *settings)  { f(s) }
 func (f forAll) setShare(s *settings) { f(s) }
 func (f forAll) setJob(s *settings)   { f(s) }
 
-// WithLease sets the lease of the lock, which is renewed while the function runs. After a process was killed
-// the next one runs after the lease at the latest. From 10 ms to 24 h; default: the client's.
+// WithLease sets the lease of the lock, which is renewed while the function runs. After a process was killed the next
+// one runs within that time. From 10 ms to 24 h; default: the client's.
 func WithLease(d time.Duration) SharedOption { return forAll(func(o *settings) { o.lease = &d }) }
 
-// WithTTL sets for how long Redis remembers that something is done, with its result, or that it has failed,
-// with the number of attempts. After that it is run again. From a second to ten years; default: a day.
+// WithTTL sets for how long Redis remembers that something is done, or has failed. After that it is run again. From a
+// second to ten years; default: a day.
 func WithTTL(d time.Duration) Option { return forOnce(func(o *settings) { o.ttl = &d }) }
 
-// WithSpacing makes something run again when d has passed since its last run began. It is for what is started from
-// time to time, as by the crontabs of several machines: with half of the period it runs once in each period, also if
-// their clocks differ. A run that takes longer is remembered for a second after its end. It excludes WithTTL. From a
-// second to ten years.
+// WithSpacing makes something run again when d has passed since its last run began, as for what the crontabs of
+// several machines start: with half of the period it runs once in each period. It excludes [WithTTL]. From a second to
+// ten years.
 func WithSpacing(d time.Duration) Option { return forOnce(func(o *settings) { o.spacing = &d }) }
 
-// WithAttempts sets how many runs there may be in all. A run that failed counts, and so does one whose process died or
-// gave up. After the last one Do returns [ErrGivenUp], until the last run is forgotten (see [WithTTL]). At least 1;
-// default: any number. A run counts when its function was entered. All processes should set the same.
+// WithAttempts sets how many runs there may be in all, also failed ones and runs whose process died. After the last
+// one Do returns [ErrGivenUp], until that is forgotten (see [WithTTL]). At least 1; default: any number. All processes
+// should set the same.
 func WithAttempts(n int) Option { return forOnce(func(o *settings) { o.attempts = &n }) }
 
-// WithDeaths sets how many runs of a tick may die, with their process or their lock. Then the tick counts as run,
-// which is logged, and no tick begins for a minute: so a function that ends its process does not end one process after
-// the other. If the next tick dies as well, the pause is twice as long, up to an hour, until a run has returned. At
-// least 1; default: 2. All processes should set the same.
+// WithDeaths sets how many runs of a tick may die, with their process or their lock. Then the tick counts as run, and
+// no tick begins for a minute; if the next tick dies as well, for twice as long, up to an hour. So a function that
+// ends its process does not end one process after the other. At least 1; default: 2.
 func WithDeaths(n int) JobOption { return forJobs(func(o *settings) { o.attempts = &n }) }
 
 // WithBackoff sets a pause between a run that failed and the next attempt: first at first, then twice as long each
-// time, up to last. In the pause the next caller waits, and a TryDo is refused. After a run whose process died there
-// is no pause. From 1 ms to 24 h, first not longer than last; default: none.
+// time, up to last. In the pause the next caller waits, and a TryDo is refused. From 1 ms to 24 h, first not longer
+// than last; default: none.
 func WithBackoff(first, last time.Duration) Option {
 	return forOnce(func(o *settings) { o.backoff = &backoff{first, last} })
 }
 
-// WithEdition sets which edition is done once, if one name stands for one thing after the other, as the version of a
-// schema. It is done if this edition is, or a later one. Redis remembers the last one alone. At least 1, and less than
-// 2^53; default: there is one. All that use the name must set one.
+// WithEdition sets which edition is done once, as the version of a schema. It is done if this edition is, or a later
+// one. At least 1, and less than 2^53. All that use the name must set one.
 func WithEdition(n int64) Option { return forOnce(func(o *settings) { o.number = &n }) }
 
-// WithOnError sets a hook for what is logged of a job: the error of its function for a tick; [ErrGivenUp] for a tick
-// whose runs died, in the process that finds it; [ErrSuperseded] or ErrUnknownOutcome for a run that may be repeated,
-// because it is not recorded. The hook runs in the background, one after the other with the client's hooks. Default,
-// and for nil: none.
+// WithOnError sets a hook for what is logged of a job: the error of its function, [ErrGivenUp] for a tick whose runs
+// died, and [ErrSuperseded] or ErrUnknownOutcome for a run that may be repeated. The hook runs in the background.
+// Default, and for nil: none.
 func WithOnError(f func(tick time.Time, err error)) JobOption {
 	return forJobs(func(o *settings) { o.onError = f })
 }
 
-// WithMissed sets what becomes of ticks that were missed. Default: [Skip]. All processes should
-// set the same.
+// WithMissed sets what becomes of ticks that were missed. Default: [Skip]. All processes should set the same.
 func WithMissed(m Missed) JobOption { return forJobs(func(o *settings) { o.missed = &m }) }
 
-// WithJitter delays each tick by a time from 0 to just below d, so that jobs with the same period do not all begin
-// together. The delay follows from the name and the tick: all processes must set the same d. More than 0 and less than
-// the period, so not for At; default: none.
+// WithJitter delays each tick by a time from 0 to just below d, which follows from the name and the tick: all
+// processes must set the same d. More than 0 and less than the period, so not for [At]; default: none.
 func WithJitter(d time.Duration) JobOption { return forJobs(func(o *settings) { o.jitter = &d }) }
 
-// Missed is what becomes of the ticks of a job that were missed: no process ran at that time, or the run
-// before took longer than a period.
+// Missed is what becomes of the ticks of a job that were missed.
 type Missed int
 
-// The ways. The run of a tick that has begun, and whose process died or gave up, is repeated in any of them.
+// The ways. A run whose process died or gave up is repeated in any of them.
 const (
-	// Skip drops ticks that were missed: ticks that became due while the job ran, and ticks that no process has
-	// begun within a lease and a second.
+	// Skip drops ticks that became due while the job ran, or that no process has begun within a lease and a second.
 	Skip Missed = iota
 	// RunOnce runs the last of them, once for all.
 	RunOnce
-	// RunAll runs each of them, one after the other: the last thousand. What came before is left out, which is
-	// logged.
+	// RunAll runs each of them, one after the other: the last thousand.
 	RunAll
 )
 

@@ -11,8 +11,7 @@ import (
 // MaxResult is the greatest length of a result in bytes.
 const MaxResult = 64 << 10
 
-// Run is what a function is told of its run. Its methods are safe for concurrent use. There is no usable zero
-// value.
+// Run is what a function is told of its run. Its methods are safe for concurrent use. The zero value is not usable.
 type Run struct {
 	hold    *latchkey.Hold
 	attempt int64
@@ -26,26 +25,22 @@ type Run struct {
 	over   bool
 }
 
-// Token returns the fencing token: greater than that of every run of the name before. Hand it to the store
-// that the function writes to, which should refuse smaller ones.
+// Token returns the fencing token: greater than the token of every earlier run of the name.
 func (r *Run) Token() int64 { return r.hold.Token() }
 
-// Hold returns the hold of the lock under which the function runs, for functions that take one. The function
-// must not unlock it.
+// Hold returns the hold of the lock under which the function runs. The function must not unlock it.
 func (r *Run) Hold() *latchkey.Hold { return r.hold }
 
-// Attempt returns the number of this run, from 1: of Once since it was last done or forgotten, of Share since the last
-// outcome, of a job for this tick. If it is more than 1, a run before it failed, gave up or died, and may have done a
-// part of the work, or all of it.
+// Attempt returns the number of this run, from 1. If it is more than 1, a run before it failed, gave up or died, and
+// may have done a part of the work, or all of it.
 func (r *Run) Attempt() int { return int(r.attempt) }
 
-// Tick returns when the tick was due, by the server's clock and without the jitter: of Every a whole number of
-// periods since 1970 in UTC, of At a time of the schedule. Of New and Share it is the zero time.
+// Tick returns when the tick was due, by the server's clock and without the jitter. Of New and Share it is the zero
+// time.
 func (r *Run) Tick() time.Time { return r.tick }
 
-// SetResult sets what [Once.Result] returns once this is done. A further call replaces it. It returns
-// ErrInvalid, and sets nothing, for more than 64 KB, after the function has returned, and for Share and
-// Every.
+// SetResult sets what [Once.Result] returns once this is done. A further call replaces it. It returns ErrInvalid for
+// more than 64 KB, after the function has returned, and for Share and Every.
 func (r *Run) SetResult(b []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,21 +19,15 @@ const (
 )
 
 // Share runs f once for all callers that want its result now, in all processes. One caller runs it. The others wait,
-// until ctx ends, and get its result. A caller that comes while f runs gets that result. If a caller comes after f has
-// returned, or some milliseconds before, f runs again. Redis keeps the result for a minute, for callers that wait.
+// until ctx ends, and get its result. If a caller comes after f has returned, f runs again. All callers should give
+// the same options, and functions that do the same. The name and the clients are as for [New].
 //
-// When f has returned, all get its result, or its error: the caller whose f it was gets f's own error, the others a
-// *[Failure] with its text. If f returns an error because its context has ended, or the lock is lost, or its process
-// is killed, the next caller that waits runs its own f. All callers should give functions that do the same. If f
-// panics, so does Share, and the next one runs. A result of more than 64 KB makes f fail with ErrInvalid.
+// If f fails, the caller whose f it was gets f's error, and the others a [*Failure] with its text. If f fails because
+// its context has ended, or the lock is lost, or its process is killed, or f panics, the next caller runs its own f.
 //
-// If the error matches ErrNotRun of package latchkey, f did not run here, and no outcome of another caller is known:
-// the error is one of a lock's Lock. An error that matches neither this nor Failure is f's own, with ErrLost beside it
-// if the lock was lost before f ended; or [ErrSuperseded]; or ErrUnknownOutcome, if Redis did not answer whether the
-// others get the result. With the last two, the result of this caller's f comes beside the error.
-//
-// The name and the clients are as for [New]. All callers should give the same options. Without other callers it costs
-// three commands.
+// If the error matches ErrNotRun of package latchkey, f did not run here, and no outcome is known. Any other error but
+// a Failure is f's own, or ErrLost; or [ErrSuperseded] or ErrUnknownOutcome beside the result, if the others may not
+// get it.
 func Share(ctx context.Context, c *latchkey.Client, name string, f func(context.Context, *Run) ([]byte, error), opts ...ShareOption) ([]byte, error) {
 	o := settingsOf(opts, ShareOption.setShare)
 	if err := o.valid(0); err != nil {

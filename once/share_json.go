@@ -15,9 +15,8 @@ import (
 //		return fetch(ctx)
 //	})
 //
-// All callers get the value decoded anew, also the one whose f ran. The errors are as of Share, and two more: if
-// JSON cannot encode the value, f has failed with that error; if the result of another caller is no T, the error
-// matches ErrWrongType of package latchkey.
+// All callers get the value decoded anew, also the one whose f ran. If JSON cannot encode the value, f has failed with
+// that error. If the result of another caller is no T, the error matches ErrWrongType of package latchkey.
 func ShareJSON[T any](ctx context.Context, c *latchkey.Client, name string, f func(context.Context, *Run) (T, error), opts ...ShareOption) (T, error) {
 	var value T
 	b, err := Share(ctx, c, name, func(ctx context.Context, run *Run) ([]byte, error) {

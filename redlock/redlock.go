@@ -1,55 +1,39 @@
-// Package redlock is a lock over several independent servers, which lives as long as most of them do: the
-// RedLock of Salvatore Sanfilippo (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/),
-// as Redisson's RRedissonRedLock.
+// Package redlock is a lock over several independent servers, which lives as long as most of them do: the RedLock of
+// Salvatore Sanfilippo (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/), as Redisson's
+// RRedissonRedLock.
 //
 //	lock, err := redlock.New([]*latchkey.Client{a, b, c, d, e}, "orders:42")
 //	...
 //	hold, err := lock.Lock(ctx)
 //
-// A process holds the lock when it has it on a majority of the servers. It is trusted for as long as the leases
-// of a majority are, less what their clocks may differ: a hundredth of the lease and 2 ms. Each client
-// renews its own part. A server that is lost, and comes back, is taken again while the lock is held.
+// A process holds the lock when it has it on a majority of the servers. It is trusted for as long as the leases of a
+// majority are, less what their clocks may differ: a hundredth of the lease and 2 ms. A server that is lost, and comes
+// back, is taken again while the lock is held.
 //
-// A majority is asked first, side by side, and the others when one of these does not answer in time or
-// refuses. What was taken without a majority is given back at once, and so is what comes late. A hold that
-// lasts for more than 50 ms takes the other servers, too.
+// A majority is asked first, side by side, and the others when one of these does not answer in time or refuses. What
+// was taken without a majority is given back at once. A hold that lasts for more than 50 ms takes the other servers,
+// too.
 //
-// Waiters stand in the queue of one server, the coordinator, and take turns in that order: a release there
-// grants its part to the head, which asks the others. The coordinator is the first server that is not known
-// to be away, in an order that all processes share; each name begins with another server. Its queue is a
-// hint: a process that stands there for 400 ms and four round trips tries the other servers as well, from
-// then on as often, and when it hears of a release. TryLock does not stand there. The goroutines of a process
-// that share a lock stand in a line: one at a time is in the queue. A client without pub/sub is in none, and
-// tries every 400 ms.
-//
-// A client that is closed is as a server that is away. When the first client is closed, the lock cannot be acquired
-// any more (ErrClosed). A hold that ends because clients were closed is released by its Unlock.
+// Waiters stand in the queue of one server, the coordinator: the first one that is not known to be away, in an order
+// that all processes share. Its queue is a hint: a process that stands there for 400 ms and four round trips tries the
+// other servers as well. The goroutines of a process that share a lock stand in a line: one at a time is in the queue.
 //
 // # Fencing tokens
 //
-// The token of a hold is the greatest that one of its servers gave. It is written to a majority before the
-// lock is held. Any later majority has one of these servers. So tokens grow although the majority changes,
-// as long as a server that both majorities have keeps its data. As a rule all servers give the same token
-// and nothing needs to be written.
+// The token of a hold is the greatest that one of its servers gave. It is written to a majority before the lock is
+// held. So tokens grow although the majority changes, as long as a server that both majorities have keeps its data.
 //
 // # What it does not promise
 //
-// Clocks that run at different speeds, or are set, end leases at different times: on some servers the lock
-// may be free before its holder knows. A process that is stopped may go on after its lease, as with every
-// lock with leases. Neither is seen by the lock, and both are seen by a store that compares tokens (Martin
-// Kleppmann, "How to do distributed locking",
-// https://martin.kleppmann.com/2016/02/08/how-to-do-distributed-locking.html). Such a store is what makes
-// any of these locks safe, and with it one server with a replica is often enough: see
-// [latchkey.WithReplicas].
+// Clocks that run at different speeds, or are set, end leases at different times. A process that is stopped may go on
+// after its lease. Neither is seen by the lock, and both are seen by a store that compares tokens (Martin Kleppmann,
+// "How to do distributed locking", https://martin.kleppmann.com/2016/02/08/how-to-do-distributed-locking.html). With
+// such a store one server with a replica is often enough: see [latchkey.WithReplicas].
 //
-// A server that comes back without its data has forgotten who holds the lock. In its first 50 ms a hold has
-// no more than a majority, and as long as its process cannot reach the other servers. Then one such server is
-// enough for two to hold the lock; later it takes a majority of them. A server whose clock is set forward by
-// a lease is as one that has forgotten. So keep a server away for as long as the longest lease, or use
-// [WithUptime]. A server that comes back with old data, as with appendfsync everysec, is not noticed, nor is
-// a clock.
-//
-// An even number of servers is allowed, and tolerates no more failures than one server less.
+// A server that comes back without its data, or whose clock is set forward by a lease, has forgotten who holds the
+// lock. In the first 50 ms of a hold, one such server is enough for two to hold the lock; later it takes a majority of
+// them. Keep a server away for as long as the longest lease, or use [WithUptime]. A server that comes back with old
+// data, as with appendfsync everysec, is not noticed.
 package redlock
 
 import (
@@ -67,23 +51,19 @@ import (
 	"github.com/latchkey-go/latchkey/internal/terms"
 )
 
-// Lock is what [New] returns. Its methods are those of every lock: see [latchkey.Lock]. A context that
-// holds it re-enters only this very lock, and not another one with its name. ForceUnlock and Inspect need
-// the answers of a majority. The options, hooks and logger of the first client count. Once that is closed,
-// nothing is acquired.
+// Lock is what New returns: see [latchkey.Lock]. A context that holds it re-enters only this very lock, and not
+// another one with its name. ForceUnlock and Inspect need the answers of a majority. The options, hooks and logger of
+// the first client count. Once that is closed, nothing is acquired.
 type Lock = latchkey.Lock
 
-// Option configures a lock. It is [latchkey.LockOption], so that one list serves several packages. There is
-// no [latchkey.WithMinHold] here. The lease is for each server; default: the lease of the first
-// client. Leases and longest holds are of at least 100 ms.
+// Option configures a lock. There is no [latchkey.WithMinHold] here. The lease is for each server; default: the lease
+// of the first client. Leases and longest holds are of at least 100 ms.
 type Option = latchkey.LockOption
 
-// WithUptime protects from a server that was restarted without its data, and has forgotten a lease. A server that
-// does not know the lock's name counts only once it has been up for d. So d is the longest lease that any process
-// uses for this lock. Redis tells its uptime in whole seconds, so a server may wait for two seconds more. Until a
-// majority counts, attempts that do not wait return ErrUnavailable. The user needs the permission to call INFO. A
-// server whose INFO has no uptime never counts, such as the embedded one of miniredis. A server knows a name for a
-// day, and a new one for an hour. d is from 1 s to 24 h; default: every server counts at once.
+// WithUptime protects from a server that was restarted without its data. A server that does not know the lock's name
+// counts only once it has been up for d: the longest lease that any process uses for this lock, from 1 s to 24 h.
+// Until a majority counts, attempts that do not wait return ErrUnavailable. The user needs the permission to call
+// INFO. A server whose INFO has no uptime never counts, such as miniredis. Default: every server counts at once.
 func WithUptime(d time.Duration) Option { return terms.WithUptime(d) }
 
 // minServers is the least number of servers with which a majority survives the loss of one server.
@@ -92,14 +72,13 @@ const minServers = 3
 // minLease leaves enough time to ask a majority.
 const minLease = 100 * time.Millisecond
 
-// New returns the lock of a name over the servers of these clients, which must not share data. It does no
-// I/O. The name is as for package rlock. Give the servers in the same order everywhere: then contenders
-// stand in the same queue.
+// New returns the lock of a name over the servers of these clients, which must not share data. It does no I/O. The
+// name is as for package rlock. Give the servers in the same order everywhere. An even number tolerates no more
+// failures than one server less.
 //
-// New returns ErrInvalid for other names, fewer than three clients, a nil one, one that is given twice, and
-// options that are out of range or another package's. Two clients of one server are found out where the
-// server tells its run id: by the first attempt, if all servers answer within 100 ms, else by one of the
-// next. That returns ErrInvalid, as do all later ones.
+// New returns ErrInvalid for other names, fewer than three clients, a nil one, one that is given twice, options out of
+// range, and options of another package. Two clients of one server are found out by an early attempt: all attempts
+// return ErrInvalid then.
 func New(clients []*latchkey.Client, name string, opts ...Option) (*Lock, error) {
 	w, err := newEngine(clients, name, opts)
 	if err != nil {

@@ -142,7 +142,7 @@ func TestShutdownNamesNoLingeringLock(t *testing.T) {
 	redistest.Together(t)
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 		p := redistest.NewProxy(t, s)
-		c, err := rueidisclient.New(p.Option(), latchkey.WithReleaseTimeout(50*time.Millisecond))
+		c, err := rueidisclient.New(p.Option(), latchkey.WithCommandTimeout(50*time.Millisecond))
 		require.NoError(t, err)
 		defer c.Close()
 		require.NoError(t, c.Check(t.Context()))

@@ -1,13 +1,13 @@
-// Package rueidisclient opens clients of latchkey with a configuration of rueidis, or on your own rueidis clients.
-// [latchkey.Open] takes a URL, and is enough for most programs. Use this package for TLS files, for a password of
-// Sentinel, and for connections that your program has already.
+// Package rueidisclient opens clients of latchkey with a configuration of rueidis, or on your own rueidis clients: for
+// TLS files, for a password of Sentinel, and for connections that your program has already. [latchkey.Open] is enough
+// for most programs.
 //
 //	option, err := rueidisclient.ParseURL("redis://sentinel:26379?master_set=main")
 //	...
 //	option.Sentinel.Password = password
 //	c, err := rueidisclient.New(option)
 //
-// The types of rueidis are in the API of this package alone. A new major version of rueidis changes no other package.
+// The types of rueidis are in the API of this package alone.
 package rueidisclient
 
 import (
@@ -18,24 +18,19 @@ import (
 	"github.com/latchkey-go/latchkey/internal/core"
 )
 
-// ParseURL returns the configuration that [latchkey.Open] makes of a URL. Add what a URL cannot say, and give it to
-// [New]. It is rueidis.ParseURL, and also refuses unknown parameters, and values with which no connection can be made.
-// Then the configuration is empty, and the error is [latchkey.ErrInvalid] in one line. The line has nothing of a user
-// or a password.
+// ParseURL returns the configuration that [latchkey.Open] makes of a URL. It is rueidis.ParseURL, and also refuses
+// unknown parameters, and values with which no connection can be made: with [latchkey.ErrInvalid]. The text never has
+// a user or a password.
 func ParseURL(url string) (rueidis.ClientOption, error) { return address.Parse(url) }
 
-// New opens a client with a rueidis configuration: TLS, authentication, Sentinel, Cluster. The client owns the rueidis
-// clients that it makes: two for a cluster, else one. New dials, and returns [latchkey.ErrUnavailable] while Redis
-// cannot be reached: see [latchkey.WithLazyConnect]. It returns [latchkey.ErrInvalid] for a configuration that cannot
-// be used, for example one that reads from replicas.
+// New opens a client with a rueidis configuration. The client owns the rueidis clients that it makes: two for a
+// cluster, else one. New dials, as [latchkey.Open] does. It returns [latchkey.ErrInvalid] for a configuration that
+// cannot be used, for example one that reads from replicas.
 //
 // New sets DisableCache, and PipelineMultiplex to one connection for all commands. It also sets these fields if they
-// are zero:
-//   - ConnWriteTimeout, Dialer.Timeout and Sentinel.Dialer.Timeout: to 1 s, or to the command timeout if that is
-//     longer;
-//   - the buffer sizes: to 64 KiB;
-//   - Sentinel.TopologyRefreshInterval: to 0.5 s;
-//   - ClusterOption.ShardsRefreshInterval: to 0.1 s, which rueidis spreads over a second.
+// are zero: - ConnWriteTimeout, Dialer.Timeout and Sentinel.Dialer.Timeout: to 1 s, or to the command timeout if that
+// is longer; - the buffer sizes: to 64 KiB; - Sentinel.TopologyRefreshInterval: to 0.5 s; -
+// ClusterOption.ShardsRefreshInterval: to 0.1 s, which rueidis spreads over a second.
 //
 // The client gives up a silent server after about three seconds. If your failover is faster, set ConnWriteTimeout,
 // Dialer.Timeout and Dialer.KeepAlive to less.
@@ -44,23 +39,17 @@ func New(option rueidis.ClientOption, opts ...latchkey.Option) (*latchkey.Client
 	return (*latchkey.Client)(c.Handle()), err
 }
 
-// Wrap opens a client on your rueidis clients. Close leaves them open. Both may be the same client. The client takes
-// connections for its subscriptions from the pool of subscriptions, and gives them back. A nil client is
+// Wrap opens a client on your rueidis clients, which may be the same one. Close leaves them open. A nil client is
 // [latchkey.ErrInvalid].
 //
-// For a cluster, commands must have PipelineMultiplex -1, so that a command that is sent later runs later. Otherwise a
-// Lock that is cancelled in the moment of its acquire could leave the lock taken until its lease ends. Wrap asks one
-// node whether this is a cluster, and returns [latchkey.ErrInvalid] if the setting is missing. subscriptions should be
+// For a cluster, commands must have PipelineMultiplex -1, so that a command that is sent later runs later. Wrap asks
+// one node whether this is a cluster, and returns ErrInvalid if the setting is missing. subscriptions should be
 // another client there, with DisableRetry: then a lost subscription is noticed at once. It stays subscribed to all
-// channels that the client has waited on, until you close it: rueidis v1.0.79 ends the process when a server refuses
-// an UNSUBSCRIBE.
+// channels that the client has waited on, until you close it.
 //
 // The client cannot dial for you. If the name of your server leads to another server, and the one before lives on as a
-// replica, calls wait, or return [latchkey.ErrUnavailable] with READONLY, until your rueidis client dials again. A
-// client of [New] dials by itself.
-//
-// ConnWriteTimeout of commands bounds how long the client waits for a silent server. Close and Shutdown do not wait for
-// that, but their last goroutines may.
+// replica, calls wait, or return [latchkey.ErrUnavailable] with READONLY, until your rueidis client dials again.
+// ConnWriteTimeout of commands bounds how long the client waits for a silent server.
 func Wrap(commands, subscriptions rueidis.Client, opts ...latchkey.Option) (*latchkey.Client, error) {
 	c, err := core.Wrap(commands, subscriptions, core.Options(opts))
 	return (*latchkey.Client)(c.Handle()), err

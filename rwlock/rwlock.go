@@ -1,12 +1,13 @@
-// Package rwlock is a read-write lock across processes: any number of readers, or one writer. It has the
-// layout of Redisson's RReadWriteLock.
+// Package rwlock is a read-write lock across processes: any number of readers, or one writer. It has the layout of
+// Redisson's RReadWriteLock.
 //
 //	lock, err := rwlock.New(c, "catalog")
 //	...
 //	err = lock.Read().Do(ctx, func(ctx context.Context, h *latchkey.Hold) error { ... })
 //	err = lock.Write().Do(ctx, func(ctx context.Context, h *latchkey.Hold) error { ... })
 //
-// Both halves are a [latchkey.Lock], so that all that works with a lock works with either half.
+// Both halves are a [latchkey.Lock], with its guarantees. At most one write hold is trusted at a time, and no read
+// hold beside it.
 //
 // # Order
 //
@@ -15,38 +16,24 @@
 // grants the lock to the head of the queue: a writer alone, or all readers up to the next writer. A writer that waits
 // holds up readers that come later. So neither half starves.
 //
-// # One process
-//
 // The readers of a process share one entry in Redis and one lease. While one of them reads, further ones join it
-// without a command. The last one that leaves gives it back. Once a writer waits, only a small budget of readers may
-// still join: see [WithBudget]. The writers of a process stand in a line, as in package rlock, and pass the lock on
-// among themselves.
+// without a command. The writers of a process stand in a line, as in package rlock. See [WithBudget].
 //
 // # Re-entry
 //
-// With a context derived from a hold's, the same half re-enters. A writer may read: Read with the context of a write
-// hold returns a further hold of it. A reader cannot write: Write with the context of a read hold returns [ErrUpgrade]
-// at once. [Downgrade] makes a write hold a read hold.
-//
-// If a reader wants to read again, it must use that context. Otherwise it may wait for a writer that waits for it.
+// With a context derived from a hold's, the same half re-enters. Read with the context of a write hold returns a
+// further hold of it. Write with the context of a read hold returns [ErrUpgrade] at once. [Downgrade] makes a write
+// hold a read hold. If a reader wants to read again, it must use that context. Otherwise it may wait for a writer that
+// waits for it.
 //
 // # Fencing tokens
 //
-// The token of a write hold is greater than the token of every hold before. Readers that hold at the same time have
-// one token: greater than the token of the writer before them, and smaller than the next one's. So one rule serves
-// both halves: a store keeps the greatest token that it has seen, and refuses smaller ones. A downgraded hold keeps
-// its token, and readers beside it have the same.
+// Readers that hold at the same time have one token: greater than the token of the writer before them, and smaller
+// than the next one's. So one rule serves both halves: a store keeps the greatest token that it has seen, and refuses
+// smaller ones. A downgraded hold keeps its token, and readers beside it have the same.
 //
-// # Guarantees
-//
-// The guarantees are as of package latchkey. At most one write hold is trusted at a time, and no read hold beside it.
-//
-// # In Redis
-//
-// The keys of a lock named N (after the key prefix) are N, latchkey_queue:{N}, redisson_lock_token:{N},
-// latchkey_rwlock:{N}, and {N}:<owner id>:rwlock_timeout:1 for each process that reads. If N has braces the keys are
-// without these. No other kind of primitive may have the name. Locks and Redisson's RReadWriteLock of that name
-// exclude each other. Readers of Redisson do not queue: they join readers although a writer of ours waits.
+// Redisson's RReadWriteLock of that name excludes this one. Readers of Redisson do not queue: they join readers although a
+// writer of ours waits. No other kind of primitive may have the name. docs/operations.md has the keys.
 package rwlock
 
 import (
@@ -60,32 +47,29 @@ import (
 	"github.com/latchkey-go/latchkey/internal/terms"
 )
 
-// ErrUpgrade says that the context of a read hold was given to the write half. The attempt would wait for its
-// own caller to stop reading, and two that did would wait for each other. Unlock first, and look again at
-// what was read.
+// ErrUpgrade says that the context of a read hold was given to the write half. The attempt would wait for its own
+// caller to stop reading. Unlock first, and look again at what was read.
 var ErrUpgrade = grant.ErrUpgrade
 
-// Option configures both halves of a lock. It is [latchkey.LockOption], so that one list serves several
-// packages.
+// Option configures both halves of a lock.
 type Option = latchkey.LockOption
 
-// WithBudget bounds how long the lock stays with this process while others wait. Once this process knows that others
-// wait, at most holds further holds begin here, and none later than span. For writers it is as in package rlock. For
-// readers it counts the ones that join others of this process while a writer waits; readers that stood in line when
-// their process was granted the lock do not count. From 1 to 5000 holds and up to a second; default: 32 holds and 5
-// ms. For none see [WithoutLocalHandOff].
+// WithBudget bounds how long the lock stays with this process once it knows that others wait: at most holds further
+// holds begin here, and none later than span. For writers it is as in package rlock. For readers it counts the ones
+// that join others of this process while a writer waits. From 1 to 5000 holds and up to a second; default: 32 holds
+// and 5 ms.
 func WithBudget(holds int, span time.Duration) Option { return terms.WithBudget(holds, span) }
 
 // WithoutLocalHandOff makes every write hold go through Redis, and lets no further reader join while a writer waits.
 // Of this and [WithBudget] the last counts.
 func WithoutLocalHandOff() Option { return terms.WithoutLocalHandOff() }
 
-// Lock is a read-write lock of one name. Any number of goroutines share it. Two of one name on one client are
-// the same lock. Its methods are safe for concurrent use. There is no usable zero value: see [New].
+// Lock is a read-write lock of one name. Any number of goroutines share it. Two of one name on one client are the same
+// lock. The zero value is not usable: see [New].
 type Lock struct{ read, write *lock.Lock }
 
-// New returns the read-write lock of a name. It does no I/O. The name is as for package rlock. New returns
-// ErrInvalid for other names, a nil client, options out of range, and those that are another package's.
+// New returns the read-write lock of a name. It does no I/O. The name is as for package rlock. New returns ErrInvalid
+// for other names, a nil client, options out of range, and options of another package.
 func New(c *latchkey.Client, name string, opts ...Option) (*Lock, error) {
 	o := terms.Collect("rwlock", terms.OptionsCommon|terms.OptionBudget|terms.OptionHandOff, opts)
 	p, err := grant.NewPrimitive((*session.Handle)(c).Client(), kind, name, o)
@@ -98,13 +82,13 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Lock, error) {
 	return &Lock{read: lock.OfPrimitive(p), write: write}, nil
 }
 
-// Name returns the name that was given to New, without the client's key prefix.
+// Name returns the name that New was given.
 func (l *Lock) Name() string { return l.read.Name() }
 
-// Read returns the half that many hold together. Its Inspect says in Readers how many entries read: as a rule one for
-// each process. Its ForceUnlock takes the lock away from all readers, and from no writer.
+// Read returns the half that many hold together. Its ForceUnlock takes the lock away from all readers, and from no
+// writer.
 func (l *Lock) Read() *latchkey.Lock { return (*latchkey.Lock)(l.read) }
 
-// Write returns the half that one holds alone. Its Inspect says the same as Read's. Its ForceUnlock takes the lock
-// away from the writer, and from no reader.
+// Write returns the half that one holds alone. Its ForceUnlock takes the lock away from the writer, and from no
+// reader.
 func (l *Lock) Write() *latchkey.Lock { return (*latchkey.Lock)(l.write) }

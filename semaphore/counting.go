@@ -15,19 +15,13 @@ import (
 )
 
 // Counting is a plain counter of permits, as Redisson's RSemaphore. A permit has no owner and no lease, and any
-// process may release any number, also more than were acquired. So the permits of a process that died do not come
-// back: if that matters, use [Semaphore]. Any number of goroutines share a Counting. The zero value is not usable: see
-// [NewCounting].
-//
-// Requests are granted in the order of arrival. As long as a process knows of no other waiters, its goroutines pass
-// single permits on without a command, as a [Semaphore] does.
-//
-// Each request and release takes effect once, also if its reply was lost and it was sent again: Redis keeps a record
-// of it until the client says that it was answered, ten minutes at most. [latchkey.Client.Shutdown] does not wait for
-// plain permits: release them first.
+// process may release any number. So the permits of a process that died do not come back: if that matters, use
+// [Semaphore].  [latchkey.Client.Shutdown] does not wait for plain
+// permits. Any number of goroutines share a Counting. The zero value is not usable: see [NewCounting].
 type Counting struct{ base base }
 
-// NewCounting returns the plain semaphore of a name. It does no I/O. It returns ErrInvalid for names that are not as for package rlock, a nil client, options out of range, and a client with [latchkey.WithReplicas]. Use one name as one kind of thing: see [New].
+// NewCounting returns the plain semaphore of a name. It does no I/O. It returns ErrInvalid as [New] does, and for a
+// client with latchkey.WithReplicas.
 func NewCounting(c *latchkey.Client, name string, opts ...CountingOption) (*Counting, error) {
 	o, inner := setCounting(opts), (*session.Handle)(c).Client()
 	if inner != nil && inner.Options.Replicas > 0 {
@@ -42,26 +36,23 @@ func NewCounting(c *latchkey.Client, name string, opts ...CountingOption) (*Coun
 	return &Counting{b}, nil
 }
 
-// Name returns the name that was given to NewCounting.
+// Name returns the name that NewCounting was given.
 func (s *Counting) Name() string { return s.base.p.Name }
 
 // Acquire waits until it has n permits or ctx ends; n is from 1 to [MaxCapacity]. Its errors are as of
-// [Semaphore.Acquire] but [ErrCapacity]: any number may be released some day.
+// [Semaphore.Acquire] but ErrCapacity: any number may be released some day.
 func (s *Counting) Acquire(ctx context.Context, n int) error {
 	return s.acquire(grant.Attempt{Parent: ctx, Waits: ctx, Permits: n})
 }
 
-// TryAcquire makes one attempt. It returns ErrNotAcquired if too few permits are free, or another request is first. It
-// returns ErrUnavailable if Redis does not answer within the command timeout; at once if Redis has been away for that
-// long.
+// TryAcquire makes one attempt, with the errors of [Semaphore.TryAcquire].
 func (s *Counting) TryAcquire(ctx context.Context, n int) error {
 	limited, cancel := grant.Impatient(ctx, s.base.p.Queue.At.Client)
 	defer cancel()
 	return s.acquire(grant.Attempt{Parent: ctx, Waits: limited, Permits: n, Try: true})
 }
 
-// TryAcquireFor is Acquire for wait at most, which must be more than 0. After that it returns ErrNotAcquired. If ctx
-// ends first, the error is ctx's.
+// TryAcquireFor is Acquire for wait at most, which must be more than 0. After that it returns ErrNotAcquired.
 func (s *Counting) TryAcquireFor(ctx context.Context, n int, wait time.Duration) error {
 	limited, cancel, err := grant.Within(ctx, s.base.p.Name, wait)
 	if err != nil {
@@ -71,12 +62,9 @@ func (s *Counting) TryAcquireFor(ctx context.Context, n int, wait time.Duration)
 	return s.acquire(grant.Attempt{Parent: ctx, Waits: limited, Permits: n})
 }
 
-// Do acquires n permits, calls f with ctx, and releases them, also when f panics. Nothing ends the context of f when
-// permits are lost, because no process owns them.
-//
-// An error that matches [latchkey.ErrNotRun] says that f never ran, and has the error of Acquire as its reason. Any
-// other error is f's, joined with the error of the release if Redis refused it. Do waits for the release for 100 ms at most.
-// Then the release goes on in the background. If it fails there, that is logged.
+// Do acquires n permits, calls f with ctx, and releases them, also when f panics. If the error matches
+// latchkey.ErrNotRun, f never ran. Any other error is f's, joined with the error of the release if Redis refused it.
+// Do waits 100 ms at most for the release.
 func (s *Counting) Do(ctx context.Context, n int, f func(context.Context) error) error {
 	return s.guard(ctx, n, s.Acquire(ctx, n), f)
 }
@@ -86,7 +74,7 @@ func (s *Counting) TryDo(ctx context.Context, n int, f func(context.Context) err
 	return s.guard(ctx, n, s.TryAcquire(ctx, n), f)
 }
 
-// TryDoFor is [Counting.Do] with [Counting.TryAcquireFor]: wait bounds the wait, and neither f nor its context.
+// TryDoFor is [Counting.Do] with [Counting.TryAcquireFor]: wait bounds the wait alone.
 func (s *Counting) TryDoFor(ctx context.Context, n int, wait time.Duration, f func(context.Context) error) error {
 	return s.guard(ctx, n, s.TryAcquireFor(ctx, n, wait), f)
 }
@@ -109,12 +97,9 @@ func (s *Counting) guard(ctx context.Context, n int, err error, f func(context.C
 }
 
 // Release adds n permits, from 1 to [MaxCapacity], and grants them to waiting requests. It is sent even if ctx has
-// ended, and again until Redis answers. Release waits for the answer until ctx ends; if ctx has ended already, for the
-// release timeout. Then it returns ErrUnknownOutcome, and the release goes on in the background, for nine minutes or
-// until the client is closed.
-//
-// It adds nothing and returns [ErrNotSet] if no number is set, and ErrInvalid if there would be more than
-// [MaxCapacity]. Neither error is found for a permit that goes to a goroutine of the process.
+// ended, and waits as [latchkey.Hold.Unlock] does. After ErrUnknownOutcome it goes on in the background for up to nine
+// minutes. It adds nothing and returns [ErrNotSet] if no number is set, and ErrInvalid if there would be more than
+// MaxCapacity. Neither is found for a permit that goes to a goroutine of the process.
 func (s *Counting) Release(ctx context.Context, n int) error {
 	if err := s.base.validPermits(n, MaxCapacity); err != nil {
 		return err
@@ -135,28 +120,26 @@ func (s *Counting) Release(ctx context.Context, n int) error {
 }
 
 // TrySetPermits sets how many permits are free, from 0 to [MaxCapacity], unless a number is set. It reports whether it
-// did.
+// did. It is sent as [Semaphore.TrySetCapacity] is.
 func (s *Counting) TrySetPermits(ctx context.Context, n int) (bool, error) {
 	done, _, _, err := s.base.changeCapacity(ctx, lua.Initialize, int64(n))
 	return done, err
 }
 
-// AddPermits changes how many permits are free by n, and returns how many are free after that. New permits go to
-// waiting requests. The number may become negative: then nothing is granted until enough were released. It takes
-// effect once, as [Semaphore.TrySetPermits] does. If no number is set, it returns [ErrNotSet].
+// AddPermits changes how many permits are free by n, and returns how many are free after that. The number may become
+// negative. If no number is set, it returns [ErrNotSet]. It is sent as [Semaphore.TrySetCapacity] is.
 func (s *Counting) AddPermits(ctx context.Context, n int) (available int, err error) {
 	_, total, _, err := s.base.changeCapacity(ctx, lua.Add, int64(n))
 	return int(total), err
 }
 
-// Drain takes all permits that are free now, also if requests wait for them, and returns how many: 0 if none. If no
-// number is set, it returns [ErrNotSet].
+// Drain takes all permits that are free now, also if requests wait for them, and returns how many; or [ErrNotSet].
 func (s *Counting) Drain(ctx context.Context) (int, error) {
 	_, _, taken, err := s.base.changeCapacity(ctx, lua.Drain, 0)
 	return int(taken), err
 }
 
-// Available returns how many permits are free. If no number is set, it returns [ErrNotSet].
+// Available returns how many permits are free, or [ErrNotSet].
 func (s *Counting) Available(ctx context.Context) (int, error) {
 	state, err := s.base.inspect(ctx, 0)
 	return state.Available, err
@@ -168,8 +151,7 @@ func (s *Counting) Waiting(ctx context.Context) (int, error) {
 	return state.Waiting, err
 }
 
-// Delete removes the semaphore, and reports whether there was one. Waiting requests get [ErrNotSet], or wait
-// on with [WithWaitForSet].
+// Delete removes the semaphore, as [Semaphore.Delete].
 func (s *Counting) Delete(ctx context.Context) (bool, error) { return s.base.delete(ctx) }
 
 // acquire takes permits, and has the observer hear of it. When the observer panics, it gives them back: the

@@ -5,8 +5,7 @@ import (
 	"log/slog"
 )
 
-// String says what is held: how many permits, the name of the semaphore, in quotes, and the token. If the hold has
-// ended, it says why.
+// String is the number, the name and the token. If the hold has ended, it says why.
 func (p *Permits) String() string {
 	text := fmt.Sprintf("%d permits of %q with token %d", p.Count(), p.Name(), p.Token())
 	if err := p.Err(); err != nil {
@@ -15,8 +14,7 @@ func (p *Permits) String() string {
 	return text
 }
 
-// LogValue is the permits in a log of package slog: a group of name, count and token. If the hold has ended, it also has
-// the reason.
+// LogValue is a group of name, count and token. If the hold has ended, it also has the reason.
 func (p *Permits) LogValue() slog.Value {
 	attributes := []slog.Attr{slog.String("name", p.Name()), slog.Int("count", p.Count()), slog.Int64("token", p.Token())}
 	if err := p.Err(); err != nil {

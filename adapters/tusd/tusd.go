@@ -50,7 +50,7 @@ func (l *Locker) UseIn(composer *handler.StoreComposer) { composer.UseLocker(l) 
 // of its own: when another request wants the upload, and when the lock was lost or the client closed. It may
 // call Unlock.
 //
-// Unlock waits for the answer of Redis for the release timeout of the client; the release goes on. It returns
+// Unlock waits for the answer of Redis for the command timeout of the client; the release goes on. It returns
 // latchkey.ErrLost when the lock was lost before, so that the request may not have been alone,
 // latchkey.ErrUnknownOutcome without an answer, and latchkey.ErrNotHeld when the lock is not locked. Tusd
 // drops these errors: see latchkey.WithLogger. After Unlock no goroutine of the lock is left but for a
@@ -133,7 +133,7 @@ func (l *lock) Unlock() error {
 		return fmt.Errorf("latchkeytusd: the lock %q: %w", l.lock.Name(), latchkey.ErrNotHeld)
 	}
 	ended, end := context.WithCancel(context.Background())
-	end() // so that Unlock waits for the release timeout, and no longer
+	end() // so that Unlock waits for the command timeout, and no longer
 	err := h.hold.Unlock(ended)
 	<-h.over
 	h.end()

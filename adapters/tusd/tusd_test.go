@@ -32,7 +32,7 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 // process is a locker with a client of its own, as another process has it.
 func process(t *testing.T, s *redistest.Server, opts ...latchkey.LockOption) *latchkeytusd.Locker {
 	t.Helper()
-	c, err := rueidisclient.New(s.Option(), latchkey.WithReleaseTimeout(100*time.Millisecond))
+	c, err := rueidisclient.New(s.Option(), latchkey.WithCommandTimeout(100*time.Millisecond))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	l, err := latchkeytusd.New(c, opts...)
@@ -264,7 +264,7 @@ func TestServerIsAway(t *testing.T) {
 	s.Stop(t)
 	began := time.Now()
 	require.ErrorIs(t, lock.Unlock(), latchkey.ErrUnknownOutcome)
-	require.Less(t, time.Since(began), 5*time.Second, "not the release timeout of 0.1 s, but the lease of 10 s")
+	require.Less(t, time.Since(began), 5*time.Second, "not the command timeout of 0.1 s, but the lease of 10 s")
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	err = other.Lock(ctx, func() {})

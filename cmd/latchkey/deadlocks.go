@@ -68,10 +68,8 @@ func chains(found []latchkey.Deadlock) [][]link {
 }
 
 func partyOf(b latchkey.Blocked) party {
-	who := b.Who
-	who.Since, who.Note = b.Since, b.Note
-	p := newParty(who)
-	p.Owner = told(who.Client)
+	p := newParty(b.Who)
+	p.Owner = told(b.Who.Client)
 	return p
 }
 

@@ -31,7 +31,7 @@ func TestCrowdGivesUp(t *testing.T) {
 				l := newLock(t, c, "a", false)
 				return func(ctx context.Context) error { _, err := l.Lock(ctx); return err }
 			}
-			patient := func(o *session.Options) { o.ReleaseTimeout = long }
+			patient := func(o *session.Options) { o.CommandTimeout = long }
 			holder, client := open(t, s.Option()), open(t, s.Option(), lease(time.Minute), patient)
 			require.NoError(t, take(holder)(t.Context()))
 			length := func() int {

@@ -142,7 +142,7 @@ func releaseTogether(ctx context.Context, basket []*leaving) {
 	waits := ctx
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
-		waits, cancel = context.WithTimeout(context.WithoutCancel(ctx), first.queue.At.Client.Options.ReleaseTimeout)
+		waits, cancel = context.WithTimeout(context.WithoutCancel(ctx), first.queue.At.Client.Options.CommandTimeout)
 		defer cancel()
 	}
 	limited, cancel := context.WithTimeout(waits, until)

@@ -14,7 +14,7 @@ import (
 )
 
 // unlock releases the tenure in Redis. It waits for the answer until ctx ends; if ctx has ended already, for the
-// release timeout. After that the release goes on until the trust ends: a lock that no goroutine needs must not stay
+// command timeout. After that the release goes on until the trust ends: a lock that no goroutine needs must not stay
 // taken. done is the turn that ends with the release.
 func (t *tenure) unlock(ctx context.Context, done *turn) error {
 	if over, err := t.stopRenewals(ctx, done); over {
@@ -200,7 +200,7 @@ func (t *tenure) sendLate(ctx context.Context, done *turn) error {
 	if ctx.Err() != nil {
 		ctx = context.WithoutCancel(ctx)
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(c.Options.ReleaseTimeout, time.Until(until)))
+	ctx, cancel := context.WithTimeout(ctx, min(c.Options.CommandTimeout, time.Until(until)))
 	defer cancel()
 	owned, err := t.queue.Commands.Release(session.WithoutDeadline(ctx), t.endingOf(&releasing{turn: done}), 0)
 	switch {

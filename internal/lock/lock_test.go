@@ -396,7 +396,7 @@ func TestBadInput(t *testing.T) {
 		for _, set := range []func(*session.Options){
 			func(o *session.Options) { o.Lease = 0 },
 			func(o *session.Options) { o.CommandTimeout = 0 },
-			func(o *session.Options) { o.ReleaseTimeout = -1 },
+			func(o *session.Options) { o.CommandTimeout = -1 },
 			func(o *session.Options) { o.MaxWaiters = 0 },
 		} {
 			o := session.DefaultOptions()

@@ -16,7 +16,6 @@ type Options struct {
 	Prefix         string        // before each name
 	Lease          time.Duration // where the user gives no other lease
 	CommandTimeout time.Duration // of one attempt
-	ReleaseTimeout time.Duration // of a release whose context has ended
 	MaxWaiters     int           // of one name
 	Lazy           bool          // Open does not wait for a connection
 	WithoutPubSub  bool          // the client subscribes to nothing
@@ -45,7 +44,6 @@ func (f Option) SetClient(o *Options) { f(o) }
 const (
 	DefaultLease          = 10 * time.Second
 	DefaultCommandTimeout = time.Second
-	DefaultReleaseTimeout = time.Second
 	DefaultMaxWaiters     = lua.DefaultLongest
 	MinLease              = 10 * time.Millisecond
 	MaxLease              = 24 * time.Hour
@@ -56,7 +54,6 @@ func DefaultOptions() Options {
 	return Options{
 		Lease:          DefaultLease,
 		CommandTimeout: DefaultCommandTimeout,
-		ReleaseTimeout: DefaultReleaseTimeout,
 		MaxWaiters:     DefaultMaxWaiters,
 		Logger:         StandardLogger(),
 	}
@@ -67,8 +64,6 @@ func (o *Options) Validate() error {
 	switch {
 	case o.CommandTimeout <= 0:
 		return fail.Invalid("the command timeout must be more than 0, not %v", o.CommandTimeout)
-	case o.ReleaseTimeout <= 0:
-		return fail.Invalid("the release timeout must be more than 0, not %v", o.ReleaseTimeout)
 	case o.MaxWaiters < 1:
 		return fail.Invalid("the maximum of waiters must be at least 1, not %d", o.MaxWaiters)
 	case o.SlowWait < 0 || o.SlowHold < 0:

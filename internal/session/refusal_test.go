@@ -110,7 +110,7 @@ func TestCloseWhileRefused(t *testing.T) {
 // process does not go round in circles afterwards.
 // Rule 22.
 func TestCloseOnASilentServer(t *testing.T) {
-	// Close waits for a second, the release timeout, and then three times for a quarter of one. One more release
+	// Close waits for a second, the command timeout, and then three times for a quarter of one. One more release
 	// timeout would be 2.75 s.
 	const limit = 2600 * time.Millisecond
 	for _, wrapped := range []bool{false, true} {

@@ -126,7 +126,7 @@ func (t *Target) Unanswered(ctx context.Context, stray bool, err error) error {
 }
 
 // FinishInBackground calls send, for a command that the client must send. It waits for send until ctx ends; if ctx
-// has ended already, for the release timeout. If the command is not over then, FinishInBackground goes on in the
+// has ended already, for the command timeout. If the command is not over then, FinishInBackground goes on in the
 // background, and the error matches ErrUnknownOutcome. send reports whether the command is over: with success, or
 // with an error that a repetition would not change. FinishInBackground calls send at most twice, one call after the
 // other.
@@ -134,7 +134,7 @@ func (t *Target) FinishInBackground(ctx context.Context, send func(context.Conte
 	waits := ctx
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
-		waits, cancel = context.WithTimeout(context.WithoutCancel(ctx), t.Client.Options.ReleaseTimeout)
+		waits, cancel = context.WithTimeout(context.WithoutCancel(ctx), t.Client.Options.CommandTimeout)
 		defer cancel()
 	}
 	over, err := send(waits)

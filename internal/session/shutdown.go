@@ -55,13 +55,13 @@ func (c *Client) shutDown(leaving, patient context.Context) (err error) {
 	return err
 }
 
-// leave ends all waits and memberships, and waits until they have left Redis, for the release timeout at most. The
+// leave ends all waits and memberships, and waits until they have left Redis, for the command timeout at most. The
 // next grant drops entries that stay, because the inbox goes with the client.
 func (c *Client) leave(ctx context.Context) {
 	for _, t := range c.tenures() {
 		t.Interrupt()
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.Options.ReleaseTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.Options.CommandTimeout)
 	defer cancel()
 	var left sync.WaitGroup
 	for _, m := range inUse[Member](c) {

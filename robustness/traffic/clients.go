@@ -99,7 +99,7 @@ func (w *worker) options(n int) []latchkey.Option {
 		}
 	case prefixed:
 		options = append(options, latchkey.WithKeyPrefix(plan.Prefix),
-			latchkey.WithCommandTimeout(plan.Answers), latchkey.WithReleaseTimeout(plan.Settles))
+			latchkey.WithCommandTimeout(plan.Answers))
 	case mute:
 		options = append(options, latchkey.WithoutPubSub())
 	case bounded:

@@ -72,7 +72,7 @@ func (w *worker) lookForDeadlocks(ctx context.Context, c *client) {
 	}
 	for _, circle := range circles {
 		for i, b := range circle {
-			if next := circle[(i+1)%len(circle)]; b.WaitsFor != next.Holds || b.Since.After(time.Now().Add(time.Minute)) {
+			if next := circle[(i+1)%len(circle)]; b.WaitsFor != next.Holds || b.Who.Since.After(time.Now().Add(time.Minute)) {
 				w.violation("deadlock", "no circle: %v", circle.String())
 			}
 		}

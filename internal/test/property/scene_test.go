@@ -90,7 +90,7 @@ func (s *scene) open() {
 			s.links[n].stalls = rand.New(rand.NewPCG(s.random.Uint64(), 0))
 		}
 		options := []latchkey.Option{latchkey.WithLease(lease), latchkey.WithCommandTimeout(long),
-			latchkey.WithReleaseTimeout(long), s.log.Logger(), latchkey.WithObserver(latchkey.Observer{
+			s.log.Logger(), latchkey.WithObserver(latchkey.Observer{
 				Queued:     wasQueued,
 				Subscribed: func() { _, _ = fmt.Fprintf(&s.log, "client %d has subscribed\n", n) },
 			})}

@@ -121,7 +121,7 @@ func TestServerDiesUnderWaiters(t *testing.T) {
 			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 				var clients [2]*latchkey.Client
 				for i := range clients {
-					c, err := rueidisclient.New(s.Option(), latchkey.WithReleaseTimeout(time.Millisecond))
+					c, err := rueidisclient.New(s.Option(), latchkey.WithCommandTimeout(time.Millisecond))
 					require.NoError(t, err)
 					t.Cleanup(func() { _ = c.Close() })
 					require.NoError(t, c.Check(t.Context()))
