@@ -587,3 +587,20 @@ func TestErrorsOfForeignData(t *testing.T) {
 		}
 	})
 }
+
+// A function returns why its lock was lost, as the error of Do says anyway: the text has it once.
+func TestLossIsSaidOnce(t *testing.T) {
+	redistest.Together(t)
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		l := newKit(t, s.Option()).lock
+		err := l.Do(t.Context(), func(ctx context.Context, _ *latchkey.Hold) error {
+			held, err := l.ForceUnlock(context.WithoutCancel(ctx))
+			require.NoError(t, err)
+			require.True(t, held)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		require.ErrorIs(t, err, latchkey.ErrLost)
+		require.EqualError(t, err, fmt.Sprintf("latchkey: %q: lost: taken away by ForceUnlock or Delete", l.Name()))
+	})
+}

@@ -50,10 +50,8 @@ func (l *Lock) TryLockFor(ctx context.Context, wait time.Duration) (*Hold, error
 // Do locks, calls f with the hold's context, and unlocks, also if f panics. That context ends when the lock is lost,
 // or with ctx: use [Lock.TryDoFor] to bound the wait alone.
 //
-// If the error matches [ErrNotRun], f never ran, and the error says why. Any other error is f's own, or [ErrLost]: f
-// may not have been alone. If f ended while the lease was trusted, Do returns what f returned; or ErrLost, if the
-// answer to the release says that the lock was taken away. It waits 100 ms at most for the release, which then goes on
-// in the background.
+// If the error matches [ErrNotRun], f never ran, and the error says why. If it matches [ErrLost], f may not have been
+// alone. Any other error is f's own. Do waits 100 ms at most for the release, which then goes on in the background.
 func (l *Lock) Do(ctx context.Context, f func(context.Context, *Hold) error) error {
 	return l.inside().Do(ctx, func(ctx context.Context, h *grant.Hold) error { return f(ctx, (*Hold)(h)) })
 }

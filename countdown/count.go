@@ -2,22 +2,26 @@ package countdown
 
 import (
 	"context"
+	"math"
 
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/lua"
 )
 
 // validCount checks a count that a latch is to be set with.
-func validCount(n int64) error {
+func validCount(n int) error {
 	if n < 1 {
 		return fail.Invalid("the count must be at least 1, not %d", n)
 	}
 	return nil
 }
 
+// asInt is a count as an int: Redisson counts with 64 bits, also where an int has 32.
+func asInt(n int64) int { return int(min(n, math.MaxInt)) }
+
 // set begins a generation with a count of n, unless the latch is shut, and reports whether it did. A latch
 // that is open stays so, unless rearm.
-func (l *Latch) set(ctx context.Context, n int64, rearm bool) (done bool, err error) {
+func (l *Latch) set(ctx context.Context, n int, rearm bool) (done bool, err error) {
 	if err := validCount(n); err != nil {
 		return false, fail.Wrap(l.name, err)
 	}
@@ -34,9 +38,9 @@ func (l *Latch) setIfStated(ctx, open context.Context) error {
 	return err
 }
 
-func (l *Latch) sendSet(ctx, open context.Context, n int64, rearm bool) (done bool, err error) {
+func (l *Latch) sendSet(ctx, open context.Context, n int, rearm bool) (done bool, err error) {
 	err = l.group.Change(ctx, open, l.name, func(ctx context.Context, o lua.Once) (err error) {
-		done, err = l.group.Client.Conn.Arm(ctx, l.group.Keys, o, n, l.ttl, rearm)
+		done, err = l.group.Client.Conn.Arm(ctx, l.group.Keys, o, int64(n), l.ttl, rearm)
 		return err
 	})
 	return done, err
@@ -47,7 +51,7 @@ func (l *Latch) sendSet(ctx, open context.Context, n int64, rearm bool) (done bo
 //
 // When the latch is not set, it sets it and counts again. That is another command, with an id of its own:
 // Redis has a record that the first one did nothing.
-func (l *Latch) countDown(ctx context.Context, n int64, participant string) (Tally, error) {
+func (l *Latch) countDown(ctx context.Context, n int, participant string) (Tally, error) {
 	open := l.group.Client.Stopped
 	for {
 		r, err := l.sendCount(ctx, open, n, participant)
@@ -55,7 +59,7 @@ func (l *Latch) countDown(ctx context.Context, n int64, participant string) (Tal
 		case err != nil:
 			return Tally{}, err
 		case r.Done, r.Before, r.Phase == lua.Open:
-			return Tally{Remaining: r.Remain, Counted: r.Done}, nil
+			return Tally{Remaining: asInt(r.Remain), Counted: r.Done}, nil
 		case r.Phase == lua.Expired:
 			return Tally{}, fail.Wrap(l.name, ErrExpired)
 		case r.Phase == 0:
@@ -67,9 +71,9 @@ func (l *Latch) countDown(ctx context.Context, n int64, participant string) (Tal
 	}
 }
 
-func (l *Latch) sendCount(ctx, open context.Context, n int64, participant string) (r lua.Counted, err error) {
+func (l *Latch) sendCount(ctx, open context.Context, n int, participant string) (r lua.Counted, err error) {
 	err = l.group.Change(ctx, open, l.name, func(ctx context.Context, o lua.Once) (err error) {
-		r, err = l.group.Client.Conn.Count(ctx, l.group.Keys, o, n, participant)
+		r, err = l.group.Client.Conn.Count(ctx, l.group.Keys, o, int64(n), participant)
 		return err
 	})
 	return r, err

@@ -54,7 +54,7 @@ type Latch struct {
 	ttl   int64 // ms; 0: none
 
 	// What Await does when the latch is not set. Without any of these it returns ErrNotSet.
-	stated        int64 // it sets the latch with this count, as CountDown does; 0: it does not
+	stated        int // it sets the latch with this count, as CountDown does; 0: it does not
 	waitForSet    bool
 	openWhenUnset bool
 }
@@ -92,15 +92,15 @@ func (l *Latch) Name() string { return l.name }
 // TrySetCount shuts the latch with a count of n, at least 1, unless it is shut or open. It reports whether it did. It
 // is sent until Redis answers or ctx ends, as are all methods that change the latch. Without an answer the error has
 // ErrUnknownOutcome.
-func (l *Latch) TrySetCount(ctx context.Context, n int64) (bool, error) { return l.set(ctx, n, false) }
+func (l *Latch) TrySetCount(ctx context.Context, n int) (bool, error) { return l.set(ctx, n, false) }
 
 // Rearm is TrySetCount that also shuts an open latch. It reports false, and changes nothing, when the latch is shut.
-func (l *Latch) Rearm(ctx context.Context, n int64) (bool, error) { return l.set(ctx, n, true) }
+func (l *Latch) Rearm(ctx context.Context, n int) (bool, error) { return l.set(ctx, n, true) }
 
 // Tally is what a CountDown returns.
 type Tally struct {
-	Remaining int64 // 0: the latch is open
-	Counted   bool  // false: the latch was open already, or the participant had counted before
+	Remaining int  // 0: the latch is open
+	Counted   bool // false: the latch was open already, or the participant had counted before
 }
 
 // CountDown counts down by one. At zero the latch opens. To count down an open latch changes nothing. A second call
@@ -110,7 +110,7 @@ func (l *Latch) CountDown(ctx context.Context) (Tally, error) {
 }
 
 // CountDownN is CountDown by n, at least 1. If the count is less than n, it changes nothing, and returns ErrInvalid.
-func (l *Latch) CountDownN(ctx context.Context, n int64) (Tally, error) {
+func (l *Latch) CountDownN(ctx context.Context, n int) (Tally, error) {
 	if n < 1 {
 		return Tally{}, fail.Wrap(l.name, fail.Invalid("the number must be at least 1, not %d", n))
 	}
@@ -127,9 +127,9 @@ func (l *Latch) CountDownAs(ctx context.Context, participant string) (Tally, err
 }
 
 // Count returns the count: 0 when the latch is not shut. It is sent as [Latch.Inspect] is.
-func (l *Latch) Count(ctx context.Context) (int64, error) {
+func (l *Latch) Count(ctx context.Context) (int, error) {
 	r, _, err := l.read(ctx, 0)
-	return r.Number, err
+	return asInt(r.Number), err
 }
 
 // Await waits until the latch is open, or ctx ends. If the latch is not set, the error is [ErrNotSet], unless

@@ -3,6 +3,7 @@ package countdown_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -24,7 +25,7 @@ func TestAwait(t *testing.T) {
 		set(t, mine, 3)
 		n, err := other.Count(t.Context())
 		require.NoError(t, err)
-		require.EqualValues(t, 3, n)
+		require.Equal(t, 3, n)
 		var all []*wait
 		for range 20 {
 			all = append(all, await(t, mine), await(t, other))
@@ -61,7 +62,7 @@ func TestAwait(t *testing.T) {
 		require.NoError(t, mine.Await(t.Context()))
 		participates(t, mine, "worker", countdown.Tally{})
 		participates(t, mine, "stranger", countdown.Tally{})
-		for _, n := range []int64{1, 7} {
+		for _, n := range []int{1, 7} {
 			tally, err := mine.CountDownN(t.Context(), n)
 			require.NoError(t, err, "it is open")
 			require.Equal(t, countdown.Tally{}, tally)
@@ -356,7 +357,7 @@ func TestBadInput(t *testing.T) {
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 
 	l := newLatch(t, c, nil)
-	for _, n := range []int64{0, -1, -1 << 63} {
+	for _, n := range []int{0, -1, math.MinInt} {
 		_, err = l.TrySetCount(t.Context(), n)
 		require.ErrorIs(t, err, latchkey.ErrInvalid)
 		_, err = l.Rearm(t.Context(), n)
@@ -368,7 +369,7 @@ func TestBadInput(t *testing.T) {
 		_, err = l.CountDownAs(t.Context(), participant)
 		require.ErrorIs(t, err, latchkey.ErrInvalid)
 	}
-	for _, n := range []int64{0, -1, -1 << 63} {
+	for _, n := range []int{0, -1, math.MinInt} {
 		_, err = countdown.New(c, "a", countdown.WithCount(n))
 		require.ErrorIs(t, err, latchkey.ErrInvalid)
 	}

@@ -38,7 +38,7 @@ func TestRedisStopped(t *testing.T) {
 		require.NoError(t, <-patient)
 		tally, err := l.CountDownAs(t.Context(), "p") // whether it was counted or not
 		require.NoError(t, err)
-		require.EqualValues(t, 1, tally.Remaining)
+		require.Equal(t, 1, tally.Remaining)
 		count(t, other, 0)
 		require.NoError(t, w.result(t))
 	})

@@ -9,7 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// Status says where a latch is between never set and open. The zero value is [NotSet].
+// Status is where a latch is. The zero value is [NotSet].
 type Status int
 
 // The states of a latch.
@@ -32,7 +32,7 @@ func (s Status) String() string {
 type State struct {
 	Status       Status
 	Generation   int64         // grows with each; 0 when the latch is not set
-	Count        int64         // 0 when the latch is not shut
+	Count        int           // 0 when the latch is not shut
 	Expires      time.Duration // until a shut latch expires; negative: never
 	Participants []string      // that CountDownAs has counted in this generation; at most 1000, in no order
 }
@@ -43,7 +43,7 @@ func (l *Latch) Inspect(ctx context.Context) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	s := State{Generation: r.Generation, Count: r.Number, Expires: -1, Participants: participants}
+	s := State{Generation: r.Generation, Count: asInt(r.Number), Expires: -1, Participants: participants}
 	switch r.Phase {
 	case lua.Shut:
 		s.Status = Shut

@@ -63,7 +63,7 @@ func newLatch(t testing.TB, c *latchkey.Client, opts ...countdown.Option) *count
 	return l
 }
 
-func set(t testing.TB, l *countdown.Latch, n int64) {
+func set(t testing.TB, l *countdown.Latch, n int) {
 	t.Helper()
 	done, err := l.TrySetCount(t.Context(), n)
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func set(t testing.TB, l *countdown.Latch, n int64) {
 }
 
 // count counts down, which does something unless it is said not to.
-func count(t testing.TB, l *countdown.Latch, want int64, counted ...bool) {
+func count(t testing.TB, l *countdown.Latch, want int, counted ...bool) {
 	t.Helper()
 	tally, err := l.CountDown(t.Context())
 	require.NoError(t, err)

@@ -16,9 +16,9 @@ type Option func(*settings)
 func WithTTL(d time.Duration) Option { return func(o *settings) { o.ttl = &d } }
 
 // WithCount states the count, at least 1, with which Await and CountDown set a latch that is not set: also after a
-// Delete or a loss, or when Redis has forgotten an open latch. All processes should state the same: the count of the
-// first one counts, and its [WithTTL].
-func WithCount(n int64) Option { return func(o *settings) { o.count = &n } }
+// Delete or a loss, or when Redis has forgotten an open latch. All processes should state the same count and
+// [WithTTL]: the first one sets them.
+func WithCount(n int) Option { return func(o *settings) { o.count = &n } }
 
 // WithWaitForSet makes [Latch.Await] wait for a latch that is not set. It excludes [WithOpenWhenUnset] and
 // [WithCount].
@@ -37,7 +37,7 @@ const (
 // settings are what the options set. Zero values mean that the option was not given.
 type settings struct {
 	ttl           *time.Duration
-	count         *int64
+	count         *int
 	waitForSet    bool
 	openWhenUnset bool
 }

@@ -102,10 +102,10 @@ func New(c *latchkey.Client, name string, opts ...Option) (*Candidate, error) {
 // Name returns the name that New was given.
 func (l *Candidate) Name() string { return l.name }
 
-// Run campaigns, calls f while it leads, and campaigns again when f has returned nil, or the error with which its
-// context has ended. It ends with the error of ctx, another error of f, or [latchkey.ErrClosed]. It outlives any
-// outage of Redis, but not errors that do not pass by themselves. After an error f does not run, and nothing is held.
-// A second Run of one candidate at a time gets [latchkey.ErrInvalid].
+// Run campaigns, calls f while it leads, and campaigns again when f has returned nil, or the Err or Cause of its ended
+// context. It ends with the error of ctx, another error of f, or [latchkey.ErrClosed]. It outlives any outage of
+// Redis, but not errors that do not pass by themselves. After an error f does not run, and nothing is held. A second
+// Run of one candidate at a time gets [latchkey.ErrInvalid].
 //
 // The context of f is derived from ctx, and ends with the leadership. Its cause is [latchkey.ErrLost] if the lead was
 // lost, or is about to be; [ErrResigned]; latchkey.ErrClosed if the client is shut down; or ctx's.

@@ -2,9 +2,11 @@ package multilock
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
 	"github.com/latchkey-go/latchkey/internal/hold"
@@ -76,6 +78,16 @@ func (h *Hold) Names() []string {
 		return nil
 	}
 	return append([]string(nil), h.names...)
+}
+
+// Hold returns the hold of one of the locks, as for package fence; nil for another name. Do not unlock it.
+func (h *Hold) Hold(name string) *latchkey.Hold {
+	if !h.none() {
+		if i := slices.Index(h.names, name); i >= 0 {
+			return (*latchkey.Hold)(h.holds[i])
+		}
+	}
+	return nil
 }
 
 // Tokens returns the fencing token of each lock, by its name.

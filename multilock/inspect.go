@@ -11,8 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/lock"
 )
 
-// Inspect returns the state of each lock, in the order of [Lock.Names], as [latchkey.Lock.Inspect] does. It joins the
-// errors: the state of a lock that did not answer is zero.
+// Inspect returns the state of each lock, in the order of [Lock.Names]. The state of a lock that did not answer is
+// zero.
 func (l *Lock) Inspect(ctx context.Context) ([]latchkey.State, error) {
 	if len(l.locks) == 0 {
 		return nil, errNone

@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/fence"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/multilock"
 	"github.com/latchkey-go/latchkey/rwlock"
@@ -18,7 +19,7 @@ import (
 func TestMethods(t *testing.T) {
 	redistest.Together(t)
 	redistest.Methods(t, &multilock.Lock{}, "Do", "Inspect", "TryDoFor", "Lock", "Names", "TryDo", "TryLock", "TryLockFor")
-	redistest.Methods(t, &multilock.Hold{}, "Context", "Err", "Held", "LogValue", "Names", "Remaining", "String", "Tokens", "Unlock", "Wanted")
+	redistest.Methods(t, &multilock.Hold{}, "Context", "Err", "Held", "Hold", "LogValue", "Names", "Remaining", "String", "Tokens", "Unlock", "Wanted")
 }
 
 // What could not be held together, or not be told apart, is refused.
@@ -87,8 +88,32 @@ func TestNoHold(t *testing.T) {
 		require.Zero(t, h.Remaining())
 		require.Empty(t, h.Tokens())
 		require.Empty(t, h.Names())
+		require.Nil(t, h.Hold("1"))
 		require.Error(t, h.Context().Err())
 	}
+}
+
+// One of the holds writes with its token, until the whole has ended.
+func TestHoldOfOne(t *testing.T) {
+	redistest.Together(t)
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		c := open(t, s)
+		l, err := multilock.New(locks(t, c, "1", "2")...)
+		require.NoError(t, err)
+		h, err := l.Lock(t.Context())
+		require.NoError(t, err)
+		require.Nil(t, h.Hold("3"))
+		one := h.Hold("2")
+		require.Equal(t, "2", one.Name())
+		require.Equal(t, h.Tokens()["2"], one.Token())
+		require.NoError(t, fence.Set(t.Context(), one, "{2}:stock", "17"))
+		require.NoError(t, h.Unlock(t.Context()))
+		require.ErrorIs(t, fence.Set(t.Context(), one, "{2}:stock", "18"), fence.ErrStale)
+		plain := s.Client(t)
+		stock, err := plain.Do(t.Context(), plain.B().Get().Key("{2}:stock").Build()).ToString()
+		require.NoError(t, err)
+		require.Equal(t, "17", stock)
+	})
 }
 
 // A lock and a semaphore have one name and two families: Redis tells them apart.

@@ -12,12 +12,30 @@ import (
 	"github.com/latchkey-go/latchkey/internal/session"
 )
 
-// JobState is where a job has come to. It may be out of date when it arrives. The zero value says that Redis knows of
-// no job.
+// State is what [Once.Inspect] returns. It may be out of date when it arrives.
+type State struct {
+	Done    bool              // see [Once.Result]
+	GivenUp bool              // its runs have failed as often as [WithAttempts] allows
+	Holder  latchkey.Holder   // who runs it; the zero value: none does
+	Waiting int               // how many wait in the queue
+	Waiters []latchkey.Waiter // the first 1000, the next one first
+}
+
+// Inspect returns whether it is done, who runs it, and who waits, or ErrUnavailable.
+func (o *Once) Inspect(ctx context.Context) (s State, err error) {
+	held, err := o.runner.lock.Inspect(ctx)
+	if err != nil {
+		return State{}, err
+	}
+	b, err := o.read(ctx, whetherDone)
+	return State{b.Outcome != nil, b.Exhausted > 0, held.Holder, held.Waiting, held.Waiters}, err
+}
+
+// JobState is what [InspectJob] returns. The zero value says that Redis knows of no job.
 type JobState struct {
 	Next   time.Time      // when the next tick is due, by the server's clock; zero: it is not known
 	Paused latchkey.Pause // the zero value: it is not paused
-	Runs   []JobRun       // the last one first: the one that goes on, and the last ten that have ended
+	Runs   []JobRun       // the last one first: one that goes on, and ten that have ended
 }
 
 // JobRun is one run of a tick.
@@ -51,8 +69,7 @@ func (e RunEnd) String() string {
 	return [...]string{"goes on", "done", "failed", "gave up", "died"}[e]
 }
 
-// InspectJob returns where the job of a name has come to. It is sent once, in two commands, and returns ErrUnavailable
-// if Redis does not answer.
+// InspectJob returns where the job of a name has come to. It returns ErrUnavailable if Redis does not answer.
 func InspectJob(ctx context.Context, c *latchkey.Client, name string) (s JobState, err error) {
 	g, err := groupOf(c, lua.RunTicks, name)
 	if err != nil {

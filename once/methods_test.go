@@ -9,7 +9,7 @@ import (
 
 func TestMethods(t *testing.T) {
 	redistest.Together(t)
-	redistest.Methods(t, &once.Once{}, "Do", "Done", "Name", "Result", "TryDo")
+	redistest.Methods(t, &once.Once{}, "Do", "Done", "Inspect", "Name", "Result", "TryDo")
 	redistest.Methods(t, &once.Job{}, "Name", "Run")
 	redistest.Methods(t, &once.Run{}, "Attempt", "Hold", "SetResult", "Tick", "Token")
 }

@@ -47,6 +47,13 @@ func TestDo(t *testing.T) {
 			waiters = append(waiters, redistest.Begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, o.Do(ctx, never(t)) }))
 		}
 		waits(t, open(t, s.Option()), 1) // those of the process that runs stand in its line
+		state, err := other.Inspect(t.Context())
+		require.NoError(t, err)
+		require.Positive(t, state.Holder.Token)
+		require.False(t, state.Done)
+		require.False(t, state.Holder.Mine)
+		require.Equal(t, 1, state.Waiting)
+		require.Len(t, state.Waiters, 1)
 		close(ends)
 		first.Granted(t)
 		for _, w := range waiters {
@@ -62,6 +69,9 @@ func TestDo(t *testing.T) {
 		result, err := other.Result(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "result", string(result))
+		state, err = other.Inspect(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, once.State{Done: true}, state)
 		redistest.OnlyExpiring(t, s.Client(t))
 	})
 }
@@ -100,6 +110,9 @@ func TestFails(t *testing.T) {
 			require.ErrorIs(t, err, latchkey.ErrNotRun)
 			require.ErrorContains(t, err, `latchkey: "a": given up after 3 attempts`)
 		}
+		state, err := o.Inspect(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, once.State{GivenUp: true}, state)
 		require.NoError(t, newOnce(t, open(t, s.Option())).Do(t.Context(), succeeds), "who says nothing of a limit goes on")
 		require.NoError(t, o.Do(t.Context(), never(t)))
 	})

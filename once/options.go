@@ -54,8 +54,8 @@ func WithSpacing(d time.Duration) Option { return forOnce(func(o *settings) { o.
 func WithAttempts(n int) Option { return forOnce(func(o *settings) { o.attempts = &n }) }
 
 // WithDeaths sets how many runs of a tick may die, with their process or their lock. Then the tick counts as run, and
-// no tick begins for a minute; if the next tick dies as well, for twice as long, up to an hour. So a function that
-// ends its process does not end one process after the other. At least 1; default: 2.
+// no tick begins for a minute; if the next tick dies as well, for twice as long, up to an hour. At least 1; default:
+// 2.
 func WithDeaths(n int) JobOption { return forJobs(func(o *settings) { o.attempts = &n }) }
 
 // WithBackoff sets a pause between a run that failed and the next attempt: first at first, then twice as long each
@@ -70,8 +70,7 @@ func WithBackoff(first, last time.Duration) Option {
 func WithEdition(n int64) Option { return forOnce(func(o *settings) { o.number = &n }) }
 
 // WithOnError sets a hook for what is logged of a job: the error of its function, [ErrGivenUp] for a tick whose runs
-// died, and [ErrSuperseded] or ErrUnknownOutcome for a run that may be repeated. The hook runs in the background.
-// Default, and for nil: none.
+// died, and [ErrSuperseded] or ErrUnknownOutcome for a run that may be repeated. Default, and for nil: none.
 func WithOnError(f func(tick time.Time, err error)) JobOption {
 	return forJobs(func(o *settings) { o.onError = f })
 }

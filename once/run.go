@@ -31,8 +31,8 @@ func (r *Run) Token() int64 { return r.hold.Token() }
 // Hold returns the hold of the lock under which the function runs. The function must not unlock it.
 func (r *Run) Hold() *latchkey.Hold { return r.hold }
 
-// Attempt returns the number of this run, from 1. If it is more than 1, a run before it failed, gave up or died, and
-// may have done a part of the work, or all of it.
+// Attempt returns the number of this run, from 1. If it is more than 1, a run before it may have done a part of the
+// work, or all of it.
 func (r *Run) Attempt() int { return int(r.attempt) }
 
 // Tick returns when the tick was due, by the server's clock and without the jitter. Of New and Share it is the zero

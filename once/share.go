@@ -25,9 +25,9 @@ const (
 // If f fails, the caller whose f it was gets f's error, and the others a [*Failure] with its text. If f fails because
 // its context has ended, or the lock is lost, or its process is killed, or f panics, the next caller runs its own f.
 //
-// If the error matches ErrNotRun of package latchkey, f did not run here, and no outcome is known. Any other error but
-// a Failure is f's own, or ErrLost; or [ErrSuperseded] or ErrUnknownOutcome beside the result, if the others may not
-// get it.
+// If the error matches ErrNotRun of package latchkey, f did not run here, and no outcome is known. With
+// [ErrSuperseded] or ErrUnknownOutcome there is a result, and the others may not get it. Any other error but a Failure
+// is f's own, or ErrLost.
 func Share(ctx context.Context, c *latchkey.Client, name string, f func(context.Context, *Run) ([]byte, error), opts ...ShareOption) ([]byte, error) {
 	o := settingsOf(opts, ShareOption.setShare)
 	if err := o.valid(0); err != nil {

@@ -30,6 +30,8 @@ var unused = map[string]string{
 	"multilock.Hold.LogValue":    "text for people",
 	"multilock.Hold.String":      "text for people",
 	"multilock.Lock.Inspect":     "asks Lock.Inspect of each lock",
+	"multilock.Hold.Hold":        "a hold of a lock, for fence",
+	"once.Once.Inspect":          "asks Lock.Inspect and Done",
 	"semaphore.Permits.String":   "text for people",
 	"once.RunEnd.String":         "text for people",
 }

@@ -6,8 +6,6 @@
 //	...
 //	option.Sentinel.Password = password
 //	c, err := rueidisclient.New(option)
-//
-// The types of rueidis are in the API of this package alone.
 package rueidisclient
 
 import (

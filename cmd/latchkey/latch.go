@@ -81,7 +81,7 @@ func withLatch(c *cli.Command, name string, f func(*countdown.Latch) error, opti
 }
 
 func setLatch(ctx context.Context, c *cli.Command) error {
-	n, err := strconv.ParseInt(c.Args().Get(1), 10, 64)
+	n, err := strconv.Atoi(c.Args().Get(1))
 	if c.Args().Len() != 2 || err != nil {
 		return usage(c)
 	}
@@ -116,7 +116,7 @@ func countLatch(ctx context.Context, c *cli.Command) error {
 		if c.IsSet("as") {
 			tally, err = l.CountDownAs(ctx, c.String("as"))
 		} else {
-			tally, err = l.CountDownN(ctx, int64(c.Int("by")))
+			tally, err = l.CountDownN(ctx, c.Int("by"))
 		}
 		if err == nil {
 			_, err = fmt.Fprintln(c.Root().Writer, tally.Remaining)
@@ -164,7 +164,7 @@ func expiredOr(err error) error {
 type latchReport struct {
 	Name         identity.Name `json:"name"`
 	Status       string        `json:"status"`
-	Count        int64         `json:"count"`
+	Count        int           `json:"count"`
 	Generation   int64         `json:"generation"`
 	Expires      string        `json:"expires,omitempty"`
 	Participants []string      `json:"participants"`

@@ -104,12 +104,18 @@ func oneLine(text string, said ...string) string {
 // joined is what errors.Join makes, on one line.
 type joined []error
 
+// Error leaves out a text that an earlier one has, as of a function that returns why its hold was lost.
 func (j joined) Error() string {
-	texts := make([]string, len(j))
+	text := ""
 	for i, err := range j {
-		texts[i] = err.Error()
+		switch next := err.Error(); {
+		case i == 0:
+			text = next
+		case !strings.Contains(text, next):
+			text += "; " + next
+		}
 	}
-	return strings.Join(texts, "; ")
+	return text
 }
 
 func (j joined) Unwrap() []error { return j }

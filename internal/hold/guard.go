@@ -73,7 +73,7 @@ func finish(ctx context.Context, h Guarded) error {
 	switch {
 	case errors.Is(loss, fail.ErrLost):
 		return loss
-	case errors.Is(err, ErrNotOurs), errors.Is(err, ErrForced), errors.Is(err, lease.ErrGone): // Redis has just said so
+	case errors.Is(err, ErrForced), errors.Is(err, lease.ErrGone): // Redis has just said so
 		return err
 	default:
 		return nil // the tenure logs a later answer to the release

@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"github.com/latchkey-go/latchkey/internal/fail"
+	"github.com/latchkey-go/latchkey/internal/lease"
 )
 
 // The reasons of losses that come from Redis.
 var (
-	// ErrNotOurs is the reason of a loss that the release found out.
-	ErrNotOurs = errors.New("somebody else has it in Redis, or nobody")
+	// ErrNotOurs is the reason of a loss that the release found out, in the words of one that a renewal found out.
+	ErrNotOurs = fmt.Errorf("%w", lease.ErrGone)
 	// ErrForced is the reason of a loss that another client wanted.
 	ErrForced = errors.New("taken away by ForceUnlock or Delete")
 )

@@ -156,11 +156,11 @@ func stepLatch(l oracle.Latch, i input) (after oracle.Latch, value, extra, refus
 	var done bool
 	switch i.mode {
 	case witness.LatchSet, witness.LatchRearm:
-		after, done = l.Set(i.n, i.mode == witness.LatchRearm)
+		after, done = l.Set(int(i.n), i.mode == witness.LatchRearm)
 	case witness.LatchRemove:
 		after, done = l.Delete()
 	case witness.LatchDown, witness.LatchDownAs:
-		by, bit := i.n, int64(0)
+		by, bit := int(i.n), int64(0)
 		if i.mode == witness.LatchDownAs {
 			by, bit = 1, 1<<i.n
 		}
@@ -171,11 +171,11 @@ func stepLatch(l oracle.Latch, i input) (after oracle.Latch, value, extra, refus
 		case err != nil:
 			return l, 0, 0, witness.LatchInvalid
 		}
-		return after, tally.Remaining, number(tally.Counted), 0
+		return after, int64(tally.Remaining), number(tally.Counted), 0
 	case witness.LatchAwait, witness.LatchAwaitOpen, witness.LatchAwaitSet:
 		return l, 0, 0, awaits(l, i.mode)
 	default:
-		return l, l.Count, 0, 0
+		return l, int64(l.Count), 0, 0
 	}
 	return after, 0, number(done), 0
 }

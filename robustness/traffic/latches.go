@@ -85,7 +85,7 @@ func (w *worker) commandLatch(ctx context.Context, c *client, o plan.Object, mod
 			way = latch.Rearm
 		}
 		var done bool
-		done, err = way(ctx, n)
+		done, err = way(ctx, int(n))
 		yes(done)
 	case witness.LatchDown, witness.LatchDownAs:
 		var tally countdown.Tally
@@ -95,9 +95,9 @@ func (w *worker) commandLatch(ctx context.Context, c *client, o plan.Object, mod
 		case n == 1:
 			tally, err = latch.CountDown(ctx)
 		default:
-			tally, err = latch.CountDownN(ctx, n)
+			tally, err = latch.CountDownN(ctx, int(n))
 		}
-		value = tally.Remaining
+		value = int64(tally.Remaining)
 		yes(tally.Counted)
 	case witness.LatchAwait, witness.LatchAwaitOpen, witness.LatchAwaitSet:
 		err = latch.Await(ctx)
@@ -106,11 +106,13 @@ func (w *worker) commandLatch(ctx context.Context, c *client, o plan.Object, mod
 		existed, err = latch.Delete(ctx)
 		yes(existed)
 	case witness.LatchCount:
-		value, err = latch.Count(ctx)
+		var count int
+		count, err = latch.Count(ctx)
+		value = int64(count)
 	case inspect:
 		var state countdown.State
 		state, err = latch.Inspect(ctx)
-		value = state.Count
+		value = int64(state.Count)
 		if (state.Count > 0) != (state.Status == countdown.Shut) {
 			w.violation("inspect", "latch %s is %v, with a count of %d", o.Key, state.Status, state.Count)
 		}

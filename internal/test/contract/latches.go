@@ -39,14 +39,14 @@ func (s latches) new(t testing.TB, c *latchkey.Client, name string, opts ...coun
 	return l
 }
 
-func arm(t testing.TB, l *countdown.Latch, n int64) {
+func arm(t testing.TB, l *countdown.Latch, n int) {
 	t.Helper()
 	done, err := l.TrySetCount(t.Context(), n)
 	require.NoError(t, err)
 	require.True(t, done)
 }
 
-func down(t testing.TB, l *countdown.Latch, want int64) {
+func down(t testing.TB, l *countdown.Latch, want int) {
 	t.Helper()
 	tally, err := l.CountDown(t.Context())
 	require.NoError(t, err)

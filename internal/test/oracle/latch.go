@@ -10,12 +10,12 @@ import (
 // each participant that has counted down.
 type Latch struct {
 	Status  countdown.Status
-	Count   int64
+	Count   int
 	Counted int64
 }
 
 // Set is TrySetCount, or with again Rearm.
-func (l Latch) Set(n int64, again bool) (after Latch, done bool) {
+func (l Latch) Set(n int, again bool) (after Latch, done bool) {
 	if l.Status == countdown.Shut || l.Status == countdown.Open && !again {
 		return l, false
 	}
@@ -23,7 +23,7 @@ func (l Latch) Set(n int64, again bool) (after Latch, done bool) {
 }
 
 // CountDown is CountDownN. If a bit is given, it is CountDownAs of the participant with that bit.
-func (l Latch) CountDown(n, bit int64) (after Latch, tally countdown.Tally, err error) {
+func (l Latch) CountDown(n int, bit int64) (after Latch, tally countdown.Tally, err error) {
 	switch {
 	case l.Status == countdown.NotSet:
 		return l, tally, countdown.ErrNotSet

@@ -47,7 +47,7 @@ func (m *latches) step() {
 }
 
 func (m *latches) setting() {
-	n, again := 1+m.random.Int64N(5), m.one(2)
+	n, again := 1+m.random.IntN(5), m.one(2)
 	v := m.view("TrySetCount %d", n)
 	set := v.TrySetCount
 	if again {
@@ -62,12 +62,12 @@ func (m *latches) setting() {
 }
 
 func (m *latches) counting() {
-	n, bit, ctx := int64(1), int64(0), context.Background()
+	n, bit, ctx := 1, int64(0), context.Background()
 	v := m.view("CountDown")
 	count := v.CountDown
 	switch m.random.IntN(4) {
 	case 0:
-		n = 1 + m.random.Int64N(3)
+		n = 1 + m.random.IntN(3)
 		v.what, count = fmt.Sprint(v.what, n), func(ctx context.Context) (countdown.Tally, error) { return v.CountDownN(ctx, n) }
 	case 1, 2:
 		bit = pick[int64](m.place, 1, 2)
@@ -213,7 +213,7 @@ func (m *latches) aside() {
 // refused asks for what cannot be.
 func (m *latches) refused() {
 	v, ctx := m.view("with a bad argument"), context.Background()
-	n := pick[int64](m.place, 0, -1)
+	n := pick(m.place, 0, -1)
 	calls := []func() error{
 		func() error { _, err := v.TrySetCount(ctx, n); return err },
 		func() error { _, err := v.Rearm(ctx, n); return err },

@@ -90,7 +90,7 @@ func (m *latches) text() bool   { return true }
 func (m *latches) queued() int  { return len(m.waiters) }
 
 // set begins a generation.
-func (m *latches) set(n int64, expires bool) {
+func (m *latches) set(n int, expires bool) {
 	m.is, _ = m.is.Set(n, true)
 	m.expires = expires
 	m.fates = append(m.fates, "")

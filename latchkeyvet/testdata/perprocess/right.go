@@ -37,7 +37,7 @@ func configured(c *latchkey.Client) (*barrier.Barrier, error) {
 }
 
 func aFlag(c *latchkey.Client) (*countdown.Latch, error) {
-	return countdown.New(c, "imports", countdown.WithCount(int64(*shards)))
+	return countdown.New(c, "imports", countdown.WithCount(*shards))
 }
 
 func theDefault(c *latchkey.Client, wanted int) (*semaphore.Semaphore, error) {

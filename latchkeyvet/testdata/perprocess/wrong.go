@@ -25,7 +25,7 @@ func variables(c *latchkey.Client) (*semaphore.Counting, error) {
 }
 
 func arguments(c *latchkey.Client) (*countdown.Latch, error) {
-	return countdown.New(c, "imports", countdown.WithTTL(time.Hour), countdown.WithCount(int64(len(os.Args)-1))) // want `len\(os.Args\) is not the same in every process, and that of the first process counts`
+	return countdown.New(c, "imports", countdown.WithTTL(time.Hour), countdown.WithCount(len(os.Args)-1)) // want `len\(os.Args\) is not the same in every process, and that of the first process counts`
 }
 
 func parties(c *latchkey.Client) (*barrier.Barrier, error) {
