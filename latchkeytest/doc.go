@@ -37,7 +37,7 @@
 // each order. The kernel of Linux checks its locks in the same way (lockdep).
 //
 //   - Orders are those of classes of names: orders:42 and orders:43 are both orders:*. [WithClass] says what
-//     a class is. Among names of one class it is the names that must not contradict each other: a transfer
+//     a class is. Names of one class must not contradict each other either: a transfer
 //     that locks both accounts in the order of its arguments is found once it is called in both directions,
 //     and one that sorts them is right.
 //   - A Lock that re-enters has no order.
