@@ -45,10 +45,10 @@ const (
 // Mutations are those that the harness must find.
 var Mutations = []Mutation{
 	// Locks.
-	mutate("a release forgets the queue", luaOfLocks+"release.lua", "hand_over(head)\nreturn owned", "redis.call('DEL', NAME)\nreturn owned"),
+	mutate("a release forgets the queue", luaOfLocks+"release.lua", "hand_over(head)\nreturn owned", "redis.call('DEL', NAME)\nreturn owned").under(Calm),
 	mutate("a release does not check the owner", luaOfLocks+"release.lua", "  if redis.call('EXISTS', NAME) == 1 then return 0 end\n", "").
 		under("lose replies", "late copies"),
-	mutate("a release grants to the last in the queue", luaOfLocks+"release.lua", "redis.pcall('LPOP', QUEUE)", "redis.pcall('RPOP', QUEUE)"),
+	mutate("a release grants to the last in the queue", luaOfLocks+"release.lua", "redis.pcall('LPOP', QUEUE)", "redis.pcall('RPOP', QUEUE)").under(Calm),
 	mutate("an acquire takes what is held", luaOfLocks+"contend.lua", "local free = not held[1]\n", "local free = true\n"),
 	mutate("a grant is not told", luaOfLocks+"hand.lua", "redis.pcall(VERB, inbox,", "local _ = table.concat({VERB, inbox}) .. tostring("),
 	mutate("an offer keeps the old owner", luaOfLocks+"offer.lua", "former = {ARGV[7]}\n", "former = {}\n"),
@@ -111,7 +111,7 @@ type downgrader struct`},
 	mutate("one permit more than there are, from the queue", luaOfPermits+"queue.lua", "elseif n <= free then", "elseif n <= free + 1 then"),
 	mutate("one permit more than there are, in a batch", luaOfPermits+"trade.lua", "if free and free >= n and (drains", "if free and free + 1 >= n and (drains"),
 	mutate("a partial release gives back all", luaOfPermits+"transaction.lua", "    add(record.n - keep)\n", "    add(record.n)\n"),
-	mutate("small requests pass large ones", luaOfPermits+"queue.lua", "      if held_up and not aside and not passes then break end\n", ""),
+	mutate("small requests pass large ones", luaOfPermits+"queue.lua", "      if held_up and not aside and not passes then break end\n", "").under(Calm),
 	mutate("permits are reclaimed before their lease is over", luaOfPermits+"leased.lua", "'-inf', decimal(ms), 'LIMIT'", "'-inf', decimal(ms + 280), 'LIMIT'"),
 	mutate("permits are not renewed", luaOfPermits+"renew.lua", "    redis.call('ZADD', timeouts, 'XX', unpack(permits))\n", ""),
 	mutate("grants of permits are not told", luaOfPermits+"queue.lua", "      tell_grant(client, KIND,", "      local _ = false and tell_grant(client, KIND,"),
