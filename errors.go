@@ -50,8 +50,8 @@ var (
 //		return fmt.Errorf("try again later: %v is at it", refused.Holder)
 //	}
 //
-// A refused TryLock or TryLockFor, and a Lock whose deadline passes, ask Redis who holds the lock, for 50 ms at most,
-// and a client twenty times a second at most. The text is as
+// A refused TryLock or TryLockFor, and a Lock whose deadline passes, ask Redis who holds the lock, for 50 ms at most.
+// A client asks a hundred times at once, and then twenty times a second. The text is as
 //
 //	latchkey: "orders:42": not acquired: held by importer on web-3 (pid 17) for 14s
 type Error struct {

@@ -21,9 +21,9 @@
 // ([WithLease]). Parties that wait get [ErrBroken], 100 ms after the end of a lease at most, and later parties get it
 // until [Barrier.Reset].
 //
-// A failover that loses an arrival breaks the generation too. If Redis has lost the generation, parties that wait get
-// [ErrForgotten]: the others may have gone on. If a party is killed and comes back before its lease is over, it counts as
-// two: set a short lease, or call Reset first.
+// A failover that loses an arrival breaks the generation too; if it was the last one, some parties may have gone on. If
+// Redis has lost the generation, parties that wait get [ErrForgotten]. If a party is killed and comes back before its
+// lease is over, it counts as two: set a short lease, or call Reset first.
 //
 // # Members
 //

@@ -1,7 +1,7 @@
 // Package fairlock is a lock across processes that is granted in the order of arrival: all waiters of all processes
 // queue in Redis, first in, first out. The order is that in which Redis received them ([latchkey.Hold.Sequence]). A
 // waiter whose process died is skipped, and costs no time. A waiter whose subscription was interrupted keeps its place
-// unless its turn came meanwhile. Package rlock needs fewer queue entries, and is fair among processes instead.
+// unless its turn came. Package rlock needs fewer queue entries, and is fair among processes instead.
 //
 // Its guarantees are in package latchkey. Locks of one name are one lock, whether they come from package rlock,
 // fairlock or spinlock, or from a Java process that uses Redisson's RLock. It does not share the layout of Redisson's

@@ -41,7 +41,7 @@ import (
 var ErrStale = lua.ErrStale
 
 // Set writes a value to a key, unless a greater token has been there. It replaces a value of any type, and its time to
-// live, as the command SET does. hold is that of an exclusive lock: of packages rlock, fairlock and spinlock, or the
+// live, as the command SET does. hold is of an exclusive lock: of packages rlock, fairlock and spinlock, or the
 // write half of an rwlock. It is safe for concurrent use, also of one hold.
 //
 // It is sent until Redis answers, ctx ends, or the hold does. A copy that comes late does nothing. Errors: [ErrStale];

@@ -45,7 +45,7 @@ type Lock struct{ locks []*lock.Lock } // in the global order
 var errNone = fail.Wrap("", fail.Invalid("a multi-lock needs at least one lock: multilock.New is given them"))
 
 // New returns the multi-lock of some locks. It does no I/O. A lock that is given twice counts once. New returns
-// ErrInvalid without locks, for a nil lock, and for two locks of one name, such as both halves of a read-write lock.
+// ErrInvalid without locks, for a nil lock, and for two locks of one name.
 func New(locks ...*latchkey.Lock) (*Lock, error) {
 	if len(locks) == 0 {
 		return nil, errNone

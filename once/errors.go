@@ -15,7 +15,7 @@ var (
 	ErrDone = errors.New("done already")
 	// ErrNotDone is returned by Result while it is not done.
 	ErrNotDone = errors.New("not done")
-	// ErrSuperseded says that the function ran to its end, but another run has begun meanwhile, or Redis has lost its
+	// ErrSuperseded says that the function ran to its end, but another run has begun since, or Redis has lost its
 	// record. Nothing was recorded.
 	ErrSuperseded = errors.New("superseded: another run has begun since, or the record of this one is lost")
 	// ErrGivenUp says that the function has failed or died as often as [WithAttempts] allows. It runs again when Redis

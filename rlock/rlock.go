@@ -57,8 +57,8 @@ func WithoutLocalHandOff() Option { return terms.WithoutLocalHandOff() }
 func WithLinger(d time.Duration) Option { return terms.WithLinger(d) }
 
 // New returns the lock of a name. It does no I/O. The name, after the client's key prefix, is a key in Redis: 1 to
-// 1024 bytes, with balanced braces, of which the first pair is not empty. New returns ErrInvalid for other names, a
-// nil client, options out of range, and options of another package.
+// 1024 bytes, with balanced braces whose first pair is not empty. New returns ErrInvalid for other names, a nil
+// client, options out of range, and options of another package.
 func New(c *latchkey.Client, name string, opts ...Option) (*Lock, error) {
 	l, err := lock.New((*session.Handle)(c).Client(), name, true, terms.Collect("rlock", terms.OptionsCommon|terms.OptionBudget|terms.OptionHandOff|terms.OptionLinger, opts))
 	return (*Lock)(l), err
