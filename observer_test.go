@@ -72,6 +72,21 @@ func (w *witness) last(t testing.TB, hook string, n int) (e latchkey.Event) {
 	return e
 }
 
+// outage waits until a hook has been called once, checks that it was not more often, and returns the outage. The client
+// tells of one in the background: a command may be answered before.
+func (w *witness) outage(t testing.TB, hook string) latchkey.Outage {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return len(w.outages[hook]) > 0
+	}, long, 5*time.Millisecond, hook)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	require.Len(t, w.outages[hook], 1, hook)
+	return w.outages[hook][0]
+}
+
 type caller struct{}
 
 // Each hook says of which primitive it tells, and for whom.
@@ -189,30 +204,14 @@ func TestObserverOfAnOutage(t *testing.T) {
 	s.Stop(t)
 	stopped := time.Now()
 	<-h.Context().Done()
-	require.Eventually(t, func() bool { // a silent server is given up after about three seconds
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		return len(w.outages["down"]) > 0
-	}, long, 5*time.Millisecond)
+	down := w.outage(t, "down") // a silent server is given up after about three seconds
 	away := time.Since(stopped)
 	require.Greater(t, away, 900*time.Millisecond)
 	s.Continue(t)
 	require.NoError(t, l.Do(t.Context(), func(context.Context, *latchkey.Hold) error { return nil }))
 	w.last(t, "lost", 1)
-	var up latchkey.Outage
-	require.Eventually(t, func() bool {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if len(w.outages["up"]) > 0 {
-			up = w.outages["up"][0]
-		}
-		return up.Away > 0
-	}, long, 5*time.Millisecond)
-	c.Close() // nobody logs any more
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	require.Len(t, w.outages["down"], 1)
-	down := w.outages["down"][0]
+	up := w.outage(t, "up")
+	c.Close() // which stops the log
 	require.Equal(t, []string{s.Addr}, down.Addresses)
 	require.Zero(t, down.Away)
 	require.Error(t, down.Err)
@@ -251,10 +250,8 @@ func TestObserverOfARestart(t *testing.T) {
 	require.NotErrorIs(t, w.last(t, "lost", 1).Err, latchkey.ErrLost)
 	w.last(t, "acquired", 2)
 	w.last(t, "released", 1)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	require.Len(t, w.outages["down"], 1)
-	require.NotEmpty(t, w.outages["up"])
+	w.outage(t, "down")
+	w.outage(t, "up")
 }
 
 // A program that says nothing of a logger hears of what an operator must know, by what slog.Default is then, and of nothing
