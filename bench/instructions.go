@@ -132,11 +132,20 @@ func count(valgrind string, p pairs, n int) (s seen, err error) {
 	defer func() { _ = os.RemoveAll(dir) }() // temporary files
 	out := filepath.Join(dir, "out")
 	under := []string{valgrind, "--tool=callgrind", "--quiet", "--callgrind-out-file=" + out}
-	redis, err := launch(under, "--hz", "1") // what a server does by the clock depends on the machine
+	args := []string{"--hz", "1"} // what a server does by the clock depends on the machine
+	if p.cluster {
+		args = append(args, clustered...)
+	}
+	redis, err := launch(under, args...)
 	if err != nil {
 		return s, err
 	}
 	defer redis.stop()
+	if p.cluster {
+		if err := redis.allSlots(); err != nil {
+			return s, err
+		}
+	}
 	s.redis = redis.version()
 	if s.scripts, err = redis.scripts(p, n); err != nil {
 		return s, err
@@ -158,7 +167,11 @@ const beginning = 4
 
 // scripts runs n pairs after those of the beginning, and returns how many scripts it was for one of them.
 func (s *server) scripts(p pairs, n int) (float64, error) {
-	run, closed, err := p.open(s.addr)
+	addr := s.addr
+	if p.cluster {
+		addr = ofCluster + addr
+	}
+	run, closed, err := p.open(addr)
 	if err != nil {
 		return 0, err
 	}

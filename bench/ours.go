@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -10,7 +11,6 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
-	"github.com/latchkey-go/latchkey/internal/test/redistest/baseline"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/spinlock"
@@ -67,9 +67,18 @@ func (k *keyed) Try(ctx context.Context, key string) (bool, error) {
 
 func (k *keyed) Close() { k.client.Close() }
 
+// ofCluster stands before the addresses of the nodes of a cluster, which commas separate.
+const ofCluster = "cluster:"
+
+// connection is how all of us connect to a server, or to a cluster.
+func connection(addr string) rueidis.ClientOption {
+	nodes, cluster := strings.CutPrefix(addr, ofCluster)
+	return rueidis.ClientOption{InitAddress: strings.Split(nodes, ","), ForceSingleClient: !cluster}
+}
+
 func openLatchkey(addr string, opts ...latchkey.Option) (*latchkey.Client, error) {
 	opts = append([]latchkey.Option{latchkey.WithLease(lease)}, opts...)
-	return rueidisclient.New(rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true}, opts...)
+	return rueidisclient.New(connection(addr), opts...)
 }
 
 func newRlock(c *latchkey.Client, key string) (*latchkey.Lock, error) { return rlock.New(c, key) }
@@ -108,7 +117,9 @@ type floor struct {
 }
 
 func openFloor(addr string) (Contender, error) {
-	c, err := baseline.Client(addr)
+	option := connection(addr)
+	option.DisableCache, option.PipelineMultiplex, option.ReadBufferEachConn, option.WriteBufferEachConn = true, -1, 1<<16, 1<<16 // as ours
+	c, err := rueidis.NewClient(option)
 	if err != nil {
 		return nil, err
 	}

@@ -14,8 +14,9 @@ import (
 
 // pairs is something that is taken and given back so many times, on one key that nobody else uses.
 type pairs struct {
-	name string
-	open opening
+	name    string
+	open    opening
+	cluster bool // its server is a cluster of one
 }
 
 // opening connects. It returns what does so many pairs, any number of times, and what ends it all.
@@ -32,29 +33,41 @@ func patiently(more []latchkey.Option) []latchkey.Option {
 // allPairs are those whose instructions are counted, in the order of the table. The floor is first.
 func allPairs() []pairs {
 	return []pairs{
-		{"floor", alone(openFloor)},
-		{"rlock", alone(ours(newRlock))},
-		{"fairlock", alone(ours(newFairlock))},
-		{"rlock with WithRedisson", alone(ours(newRlock, latchkey.WithRedisson()))},
-		{"rlock with WithDeclaredKeys", alone(ours(newRlock, latchkey.WithDeclaredKeys()))},
-		{"rlock between two clients", inTurn(newRlock)},
-		{"fairlock between two clients", inTurn(newFairlock)},
-		{"spinlock", alone(ours(newSpinlock, latchkey.WithoutPubSub()))},
-		{"attempt at a spinlock that is held", refused(ours(newSpinlock, latchkey.WithoutPubSub()))},
-		{"attempt at a redislock that is held", refused(openRedislock)},
-		{"rwlock, write", again(writing())},
-		{"rwlock, write, with WithDeclaredKeys", again(writing(latchkey.WithDeclaredKeys()))},
-		{"rwlock, read", again(reading())},
-		{"rwlock, read, with WithDeclaredKeys", again(reading(latchkey.WithDeclaredKeys()))},
-		{"permit of a semaphore", again(ofJob(permitsOf, "leased"))},
-		{"permit of a semaphore with WithDeclaredKeys", again(ofJob(permitsOf, "leased", latchkey.WithDeclaredKeys()))},
-		{"permit of a counting semaphore", again(ofJob(permitsOf, "counting"))},
-		{"CountDown of a latch", again(countingDown)},
-		{"Await of a barrier of one party", again(arriving)},
-		{"multilock of ten", again(ofJob(basketOf, "multilock"))},
-		{"redislock", alone(openRedislock)},
-		{"rueidislock", alone(openRueidislock)},
-		{"Redisson's protocol of RLock", again(redisson)},
+		{name: "floor", open: alone(openFloor)},
+		{name: "rlock", open: alone(ours(newRlock))},
+		{name: "fairlock", open: alone(ours(newFairlock))},
+		{name: "rlock with WithRedisson", open: alone(ours(newRlock, latchkey.WithRedisson()))},
+		{name: "rlock with WithDeclaredKeys", open: alone(ours(newRlock, latchkey.WithDeclaredKeys()))},
+		{name: "rlock between two clients", open: inTurn(newRlock)},
+		{name: "fairlock between two clients", open: inTurn(newFairlock)},
+		{name: "spinlock", open: alone(ours(newSpinlock, latchkey.WithoutPubSub()))},
+		{name: "attempt at a spinlock that is held", open: refused(ours(newSpinlock, latchkey.WithoutPubSub()))},
+		{name: "attempt at a redislock that is held", open: refused(openRedislock)},
+		{name: "rwlock, write", open: again(writing())},
+		{name: "rwlock, write, with WithDeclaredKeys", open: again(writing(latchkey.WithDeclaredKeys()))},
+		{name: "rwlock, read", open: again(reading())},
+		{name: "rwlock, read, with WithDeclaredKeys", open: again(reading(latchkey.WithDeclaredKeys()))},
+		{name: "permit of a semaphore", open: again(ofJob(permitsOf, "leased"))},
+		{name: "permit of a semaphore with WithDeclaredKeys", open: again(ofJob(permitsOf, "leased", latchkey.WithDeclaredKeys()))},
+		{name: "permit of a counting semaphore", open: again(ofJob(permitsOf, "counting"))},
+		{name: "CountDown of a latch", open: again(countingDown)},
+		{name: "Await of a barrier of one party", open: again(arriving)},
+		{name: "multilock of ten", open: again(ofJob(basketOf, "multilock"))},
+		{name: "redislock", open: alone(openRedislock)},
+		{name: "rueidislock", open: alone(openRueidislock)},
+		{name: "Redisson's protocol of RLock", open: again(redisson)},
+		{name: "floor in a cluster", open: alone(openFloor), cluster: true},
+		{name: "rlock in a cluster", open: alone(ours(newRlock)), cluster: true},
+		{name: "fairlock in a cluster", open: alone(ours(newFairlock)), cluster: true},
+		{name: "rlock with WithRedisson in a cluster", open: alone(ours(newRlock, latchkey.WithRedisson())), cluster: true},
+		{name: "rlock between two clients in a cluster", open: inTurn(newRlock), cluster: true},
+		{name: "rwlock, write, in a cluster", open: again(writing()), cluster: true},
+		{name: "rwlock, read, in a cluster", open: again(reading()), cluster: true},
+		{name: "permit of a semaphore in a cluster", open: again(ofJob(permitsOf, "leased")), cluster: true},
+		{name: "permit of a counting semaphore in a cluster", open: again(ofJob(permitsOf, "counting")), cluster: true},
+		{name: "CountDown of a latch in a cluster", open: again(countingDown), cluster: true},
+		{name: "Await of a barrier of one party in a cluster", open: again(arriving), cluster: true},
+		{name: "redislock in a cluster", open: alone(openRedislock), cluster: true},
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/bsm/redislock"
@@ -53,7 +54,8 @@ type bsmLock struct {
 }
 
 func openRedislock(addr string) (Contender, error) {
-	c := redis.NewClient(&redis.Options{Addr: addr})
+	nodes, cluster := strings.CutPrefix(addr, ofCluster)
+	c := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: strings.Split(nodes, ","), IsClusterMode: cluster})
 	return bsmLock{c, redislock.New(c), 16 * time.Millisecond, 512 * time.Millisecond}, nil
 }
 

@@ -107,6 +107,23 @@ func (s *server) do(args ...string) error {
 	return s.client.Do(context.Background(), s.client.B().Arbitrary(args...).Build()).Error()
 }
 
+// clustered are the arguments of a server that is to be a cluster.
+var clustered = []string{"--cluster-enabled", "yes"}
+
+// allSlots makes the server a cluster of one, and waits until it serves.
+func (s *server) allSlots() error {
+	if err := s.do("CLUSTER", "ADDSLOTSRANGE", "0", "16383"); err != nil {
+		return err
+	}
+	for range 1000 {
+		if err := s.do("GET", "pair"); err == nil || !strings.Contains(err.Error(), "CLUSTERDOWN") {
+			return nil
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	return errors.New("the cluster does not serve")
+}
+
 // counters are what the server has done so far.
 type counters struct {
 	calls map[string]int64

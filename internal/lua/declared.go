@@ -45,9 +45,6 @@ func (c Conn) isRefused(err error) bool {
 // the name, which says so to the script.
 func (c Conn) runDeclaring(ctx context.Context, s *Script, k *Keys, args, ids []string) (result rueidis.RedisResult) {
 	keys := k.named(args, ids)
-	if k.sharded() {
-		args = arguments(args, nil)
-	}
 	for range mostDemands {
 		result = c.exec(ctx, s.of(k), keys, args)
 		wanted := demands(result.Error())

@@ -50,7 +50,7 @@ func (c Conn) AcquireBy(ctx context.Context, s *Script, k *Keys, claim Claim, se
 
 // asking are the arguments of an acquire, and whether they have the clock as the client reckons.
 func (k *Keys) asking(claim Claim, seen int64, mode Mode) (args []string, reckoned bool) {
-	reckoned = mode == First && k.reckons() && claim.Clock > seen && claim.Demand == Demand{}
+	reckoned = (mode == First || mode == Try && claim.Until == 0) && k.reckons() && claim.Clock > seen && claim.Demand == Demand{}
 	if mode == Try && claim.Until == 0 && claim.Proposed > seen {
 		claim.Clock, reckoned = claim.Proposed, true
 	}

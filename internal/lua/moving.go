@@ -17,10 +17,10 @@ var ErrMoving = errors.New("the slot is moving to another node")
 // at, beside the first argument. Errors are for [Classify].
 //
 // A call names only the key with the primitive's own name: the script knows how the others follow from it. In
-// a cluster there is another reason, which shared/moving.lua gives. While a slot moves, a script that would
-// have to make a key says so before it has written anything. Then Run asks the cluster which keys exist on
-// neither side, and runs the script again with that knowledge. A key exists on neither side when it is not at
-// the old node, which can make none, and not at the new one. It may be made at the new one.
+// a cluster there is another reason, which shared/moving.lua gives. While a slot moves and a key is not at the
+// node of the name, a script says so before it has written anything. Then Run asks the cluster which keys exist
+// on neither side, and runs the careful text of the script with that knowledge. A key exists on neither side
+// when it is not at the old node, which can make none, and not at the new one. It may be made at the new one.
 func (c Conn) Run(ctx context.Context, s *Script, k *Keys, args []string, ids ...string) rueidis.RedisResult {
 	return c.runKnowing(ctx, s, k, nil, args, ids...)
 }
@@ -32,29 +32,25 @@ func (c Conn) runKnowing(
 	if c.declares() {
 		return c.runDeclaring(ctx, s, k, args, ids)
 	}
-	var result rueidis.RedisResult
-	if k.sharded() {
-		result = c.exec(ctx, s.of(k), k.keys[:1], arguments(args, nowhere))
-	} else {
-		result = c.exec(ctx, s.of(k), k.keys[:1], args)
+	if nowhere != nil {
+		return c.exec(ctx, s.careful(k), k.keys[:1], arguments(args, nowhere))
 	}
-	if c.isRefused(result.Error()) || c.declares() { // it was found out meanwhile
+	result := c.exec(ctx, s.of(k), k.keys[:1], args)
+	switch err := result.Error(); {
+	case c.isRefused(err) || c.declares(): // the call has found it out
 		return c.runDeclaring(ctx, s, k, args, ids)
-	}
-	if !k.sharded() {
+	case err == nil || !k.sharded() || !isMoving(err):
 		return result
 	}
-	if err := result.Error(); err != nil && nowhere == nil && isMoving(err) {
-		if nowhere = c.nowhere(ctx, k, append(ids, args[0])); nowhere != nil {
-			return c.exec(ctx, s.of(k), k.keys[:1], arguments(args, nowhere))
-		}
-	}
-	return result
+	return c.exec(ctx, s.careful(k), k.keys[:1], arguments(args, c.nowhere(ctx, k, append(ids, args[0]))))
 }
+
+// tryAgain begins the error of a script that could not do its work, because the slot is moving.
+const tryAgain = "TRYAGAIN the slot is moving, and "
 
 // isMoving reports whether a script says that it could not do its work, because the slot is moving.
 func isMoving(err error) bool {
-	return strings.Contains(err.Error(), ErrMoving.Error()[:len("the slot is moving")])
+	return strings.Contains(err.Error(), "the slot is moving")
 }
 
 // arguments are args followed by what shared/moving.lua takes from their end.

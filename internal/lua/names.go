@@ -109,6 +109,7 @@ const (
 	braced   variant = 1 << iota // the name has braces: so its companions need none
 	sharded                      // the client is one of a cluster
 	redisson                     // its processes take turns with those of Redisson
+	careful                      // the slot of the name may be moving
 	variants variant = 1 << iota
 )
 
@@ -153,14 +154,34 @@ func prelude(family Family, v variant) string {
 	if v&sharded == 0 { // where there are no slots, none moves
 		return "local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'\n"
 	}
+	text := "local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'SPUBLISH', 'SHARDNUMSUB', true\n"
+	if v&careful == 0 {
+		return text
+	}
 	var names []string
 	for _, p := range slices.Concat(parts[family], ofLock[family]) {
 		names = append(names, p.local)
 	}
-	text := "local NAME, VERB, NUMSUB, SLOTS = KEYS[1], 'SPUBLISH', 'SHARDNUMSUB', true\n" +
-		"-- keys " + strings.Join(names, " ") + "\nlocal COMPANIONS = {" + strings.Join(names, ", ") + "}\n"
+	text += "-- keys " + strings.Join(names, " ") + "\nlocal COMPANIONS = {" + strings.Join(names, ", ") + "}\n"
 	if family == ReadWrite { // the lease of a reader
 		text += "-- keys LEASES\nif ARGV[1] ~= '' then COMPANIONS[4] = LEASES .. ARGV[1] .. ':rwlock_timeout:1' end\n"
 	}
 	return text + "-- include shared/moving.lua\n"
+}
+
+// moves ends a script, before it has done anything, when the slot of the name moves and a companion is not here. It
+// stands where a text says so, or in front.
+func moves(family Family, v variant) string {
+	if v&sharded == 0 || v&careful != 0 {
+		return ""
+	}
+	keys := "NAME"
+	for _, p := range slices.Concat(parts[family], ofLock[family]) {
+		keys += ", " + p.expression(v)
+	}
+	if family == ReadWrite { // the lease of a reader
+		keys += ", ARGV[1] == '' and NAME or " + leases.expression(v) + " .. ARGV[1] .. ':rwlock_timeout:1'"
+	}
+	return "do\nlocal all = redis.pcall('EXISTS', " + keys + ")\n-- inline shared/moves.lua\n" +
+		"if moves then error('" + tryAgain + "a key may be on the other side') end\nend\n"
 }

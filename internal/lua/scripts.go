@@ -37,7 +37,12 @@ type Script struct {
 //
 //	-- redisson <line>
 //
-// is left out unless the client takes turns with processes of Redisson. A text that uses lock/take.lua and
+// is left out unless the client takes turns with processes of Redisson. The first line
+//
+//	-- moves
+//
+// is where a client of a cluster learns that the slot of the name moves: see shared/moves.lua. In a text without that
+// line it is the first thing. A text that uses lock/take.lua and
 // lock/contend.lua, as lock/acquire.lua does, is for [Conn.AcquireBy]; any other for [Conn.Run].
 //
 // It panics when a file or a key does not exist: like a regular expression, a text is part of the program.
@@ -65,8 +70,13 @@ func behind(first, path string) string {
 func compose(family Family, text string) *Script {
 	s := &Script{}
 	s.text = func(v variant) string {
-		w := writer{keys: keysOf(family, v), included: map[string]bool{}, redisson: v&redisson != 0}
+		w := writer{keys: keysOf(family, v), included: map[string]bool{}, redisson: v&redisson != 0, moves: moves(family, v)}
 		w.write(prelude(family, v) + text)
+		if w.moves == "" {
+			return TellsDragonfly + w.String()
+		}
+		w = writer{keys: w.keys, included: map[string]bool{}, redisson: w.redisson}
+		w.write(prelude(family, v) + moves(family, v) + text)
 		return TellsDragonfly + w.String()
 	}
 	for v := range variants {
@@ -84,13 +94,18 @@ func compose(family Family, text string) *Script {
 // texts are all that the script may be.
 func (s *Script) texts() (all []string) {
 	for v := range variants {
-		all = append(all, s.text(v))
+		if v&careful == 0 || v&sharded != 0 {
+			all = append(all, s.text(v))
+		}
 	}
 	return all
 }
 
 // of is the script for a name.
 func (s *Script) of(k *Keys) *rueidis.Lua { return s.variants[k.variant]() }
+
+// careful is the script for a name whose slot may be moving.
+func (s *Script) careful(k *Keys) *rueidis.Lua { return s.variants[k.variant|careful]() }
 
 func includes(paths []string) string {
 	return "-- include " + strings.Join(paths, "\n-- include ") + "\n"
@@ -106,6 +121,7 @@ type writer struct {
 	keys     map[string]string // the definitions of locals; nil: the text has its own
 	included map[string]bool   // files, and keys
 	redisson bool              // see MustCompose
+	moves    string            // what a line "-- moves" stands for, until it has stood there
 }
 
 // write writes a text with what it includes, and without its comment lines, which the server would only have
@@ -119,7 +135,11 @@ func (w *writer) write(text string) {
 			}
 			line, trimmed = rest+"\n", rest
 		}
-		if path, ok := strings.CutPrefix(trimmed, "-- include "); ok {
+		if trimmed == "-- moves" {
+			text := w.moves
+			w.moves = ""
+			w.write(text)
+		} else if path, ok := strings.CutPrefix(trimmed, "-- include "); ok {
 			if !w.included[path] {
 				w.included[path] = true
 				w.file(path)

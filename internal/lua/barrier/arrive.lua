@@ -14,6 +14,7 @@
 --       {ACTING, 0, 0, state}  not arrived: all parties of this generation are there, and it is not over yet
 --       state: see round in barrier/state.lua
 -- include barrier/quick.lua
+-- moves
 -- include barrier/known.lua
 
 if moving and ARGV[6] ~= '' then moving.need(DONE .. ':' .. ARGV[6]) end

@@ -1,7 +1,8 @@
 -- quick: the short way of an arrival, which makes no functions: nobody has sent the command before, nobody
 -- else takes part in a generation of a barrier that is whole, and its client is a member already, if it has
 -- to be one. Keys, ARGV and replies: as in barrier/arrive.lua. Where there is more to it, nothing is done,
--- and the caller goes on.
+-- and the caller goes on. It asks for two keys that are missing, which says that the slot is at rest: see
+-- shared/moves.lua.
 -- keys NEWS ARRIVALS DONE MEMBERS
 
 local key = DONE .. ':' .. ARGV[1]

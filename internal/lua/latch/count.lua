@@ -11,6 +11,7 @@
 --       {phase, '0'}         nothing changed: the latch is not shut
 -- The reply is what is recorded: a copy gets the same reply as the first one.
 -- include latch/quick.lua
+-- moves
 -- include shared/once.lua
 
 exempt_from_memory_limit()

@@ -4,7 +4,9 @@
 -- keys RECORD DONE
 
 local key = DONE .. ':' .. ARGV[1]
-if not ARGV[4] and not moving and redis.pcall('EXISTS', key) == 0 then
+-- Where there are slots, that one of both keys is missing says that the slot is at rest: see shared/moves.lua.
+if not ARGV[4] and not moving
+  and (SLOTS and redis.pcall('EXISTS', NAME, key) == 1 or not SLOTS and redis.pcall('EXISTS', key) == 0) then
   local count = redis.pcall('GET', NAME)
   local f = redis.pcall('HMGET', RECORD, 'generation', 'first', 'bad', 'phase', 'ttl', 'until')
   -- Numbers of so few digits are exact.

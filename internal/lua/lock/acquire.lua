@@ -41,6 +41,7 @@
 -- A lock with another order of its queue replaces this file by one with another enqueue.
 -- keys QUEUE TOKEN
 
+-- redisson -- moves
 -- redisson -- include shared/keptback.lua
 -- inline lock/take.lua
 -- include lock/join.lua

@@ -11,6 +11,17 @@
 -- Reply 1 the id owned the lock, 0 it did not
 -- keys QUEUE INBOX
 
+-- The short way where there are slots: nobody waits, as one of both keys is missing. That says too that the slot
+-- is at rest: see shared/moves.lua.
+-- redisson -- inline lock/quiet.lua
+-- redisson if quiet then
+if SLOTS and not moving and not ARGV[3]
+  and redis.pcall('EXISTS', NAME, QUEUE) == 1 and redis.call('HDEL', NAME, ARGV[1]) == 1 then
+  return 1
+end
+-- redisson end
+-- moves
+
 -- Foreign data under the queue's name is left alone, and must not keep the lock from being released.
 if ARGV[3] and ARGV[3] ~= '' then redis.pcall('LREM', QUEUE, 0, ARGV[3]) end
 
@@ -20,7 +31,6 @@ local rests = ARGV[4] and ARGV[4] ~= '0'
 local owned = redis.call((SLOTS or rests) and 'HEXISTS' or 'HDEL', NAME, ARGV[1])
 -- A hint, which nobody can act on before this script has ended. 0 is what Redisson publishes there.
 if owned == 1 and ARGV[5] then redis.pcall(VERB, ARGV[5], '0') end
--- redisson -- inline lock/quiet.lua
 local head
 local former = SLOTS and {ARGV[1]} -- of lock/hand.lua
 if owned == 0 then

@@ -9,6 +9,7 @@
 -- Reply as in lock/acquire.lua, and
 --       {YOUNG, seconds, 0}  it has been up for less
 -- keys TOKEN
+-- moves
 if redis.call('EXISTS', TOKEN) == 0 then
   local up = tonumber(string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)'))
   if not up or (up - 1) * 1000 < tonumber(ARGV[7]) then return {REPLY_YOUNG, up or 0, 0} end

@@ -4,10 +4,12 @@
 
 -- redisson if not kept_back then
 local call = redis.call -- to look it up costs two searches of tables
-if not moving and call('EXISTS', NAME, QUEUE) == 0 and (ARGV[5] or '0') == '0' then
+-- That both are missing says that the slot is at rest: see shared/moves.lua.
+if not moving and (SLOTS and redis.pcall or call)('EXISTS', NAME, QUEUE) == 0 and (ARGV[5] or '0') == '0' then
   -- inline shared/fresh.lua
   call('HSET', NAME, ARGV[1], 't' .. token .. '/' .. ARGV[3])
   call('PEXPIRE', NAME, ARGV[3])
   return token
 end
 -- redisson end
+-- moves

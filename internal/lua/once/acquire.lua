@@ -17,6 +17,7 @@
 --       the third: only outcomes with greater numbers are for this caller
 --       the fourth: the server's clock in microseconds
 -- include once/quick.lua
+-- moves
 -- include once/begun.lua
 -- include once/arrival.lua
 

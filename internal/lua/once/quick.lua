@@ -1,5 +1,6 @@
 -- quick: the short way of an acquire, which makes no functions: there is an outcome for its caller. Keys, ARGV and replies: as
--- in once/acquire.lua. Where there is more to it, nothing is done, and the caller goes on.
+-- in once/acquire.lua. Where there is more to it, nothing is done, and the caller goes on. Also while the slot moves: it reads
+-- one key alone, which is here or not.
 -- keys RUN
 
 local since = ARGV[#ARGV - 5]

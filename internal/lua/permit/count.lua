@@ -12,7 +12,10 @@
 --              7 longest queue; 100000 when it is missing
 -- keys QUEUE
 
-local free = #ARGV < 9 and not moving and redis.call('EXISTS', QUEUE) == 0 and redis.call('GET', NAME)
+-- Where there are slots, that one of both keys is missing says that the slot is at rest: see shared/moves.lua.
+local free = #ARGV < 9 and not moving
+  and (SLOTS and redis.pcall('EXISTS', NAME, QUEUE) == 1 or not SLOTS and redis.call('EXISTS', QUEUE) == 0)
+  and redis.call('GET', NAME)
 -- redisson -- inline permit/listen.lua
 if free and #free <= 9 and (free == '0' or string.find(free, '^[1-9]%d*$')) then
   local id, mode, n, answered, late = ARGV[1], ARGV[5], ARGV[3], ARGV[4], false
@@ -54,6 +57,8 @@ if free and #free <= 9 and (free == '0' or string.find(free, '^[1-9]%d*$')) then
     end
   end
 end
+
+-- moves
 
 -- As many requests have them: see permit/trade.lua.
 local ARGV = #ARGV >= 9 and ARGV or ARGV[5]

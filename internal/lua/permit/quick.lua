@@ -10,7 +10,9 @@
 --       give   no more: the id is not queued, and the owner keeps nothing
 -- keys QUEUE
 
-local owner = #ARGV < 9 and not moving and redis.call('EXISTS', QUEUE) == 0 and ARGV[1]
+-- Where there are slots, that one of both keys is missing says that the slot is at rest: see shared/moves.lua.
+local owner = #ARGV < 9 and not moving
+  and (SLOTS and redis.pcall('EXISTS', NAME, QUEUE) == 1 or not SLOTS and redis.call('EXISTS', QUEUE) == 0) and ARGV[1]
 local free = owner and redis.call('GET', NAME)
 -- redisson -- inline permit/listen.lua
 if free and #free <= 11 then
@@ -82,6 +84,8 @@ if free and #free <= 11 then
     end
   end
 end
+
+-- moves
 
 -- As many requests have them: see permit/trade.lua.
 local ARGV = #ARGV >= 9 and ARGV or ARGV[3]

@@ -8,7 +8,6 @@
 -- Reply as in lock/acquire.lua, and
 --       {0, token, 0, 1}                 a reader holds it, and somebody waits
 --       {sequence, ends, now, 0, place}  queued; place: how many stand before it, when these are many
--- include rwlock/ask.lua
 -- include rwlock/take.lua
 -- include rwlock/grant.lua
 -- include rwlock/holders.lua

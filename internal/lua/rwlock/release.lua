@@ -9,12 +9,13 @@ if ARGV[3] and ARGV[3] ~= '' then redis.pcall('LREM', QUEUE, 0, ARGV[3]) end
 local id, rests = ARGV[1], ARGV[4] and ARGV[4] ~= '0'
 
 -- The short way, which makes no functions: nobody waits, and the id holds one half alone, or reads with
--- others. Where there is more to it, nothing is done, and the script goes on. Also in a
--- slot that moves all keys may be here: there it is an error to ask for the queue once it is empty.
+-- others. Where there is more to it, nothing is done, and the script goes on. Where there are slots, that one
+-- of both keys is missing says that the slot is at rest: see shared/moves.lua.
 -- redisson -- keys RELEASED EAR
 -- redisson -- inline shared/theirs.lua
 -- redisson if not theirs then
-if not rests and not moving and redis.pcall('EXISTS', QUEUE) == 0 then
+if not rests and not moving
+  and (SLOTS and redis.pcall('EXISTS', NAME, QUEUE) == 1 or not SLOTS and redis.pcall('EXISTS', QUEUE) == 0) then
   local how = redis.call('HGET', NAME, 'mode')
   local writes = how == 'write'
   local fields = (writes or how == 'read') and redis.call('HLEN', NAME) or 0
@@ -33,6 +34,7 @@ if not rests and not moving and redis.pcall('EXISTS', QUEUE) == 0 then
   end
 end
 -- redisson end
+-- moves
 
 -- include rwlock/grant.lua
 local holds = redis.call('HMGET', NAME, id, id .. ':write')

@@ -4,9 +4,11 @@
 -- done, and the script goes on.
 -- keys QUEUE TOKEN STATE LEASES
 
+-- redisson -- moves
 -- redisson -- include shared/keptback.lua
 local reads = ARGV[5] and string.sub(ARGV[5], -1) == 's'
-local there = not moving and redis.call('EXISTS', NAME, QUEUE)
+-- That one of both is missing says that the slot is at rest: see shared/moves.lua.
+local there = not moving and (SLOTS and redis.pcall or redis.call)('EXISTS', NAME, QUEUE)
 -- redisson if kept_back or there == 1 and reads then there = nil end
 if there == 0 then
   -- inline shared/fresh.lua
@@ -42,6 +44,8 @@ if reads and #ARGV[4] <= 9 and there == 1 and redis.call('HGET', NAME, 'mode') =
   end
 end
 
+-- moves
+-- include rwlock/ask.lua
 -- include shared/attempt.lua
 -- include rwlock/state.lua
 

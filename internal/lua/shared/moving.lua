@@ -1,6 +1,7 @@
--- moving: every script for one name begins with this file when its client is one of a cluster. Others leave
--- it out. What stands in front of it is made by names.go: it defines NAME, SLOTS (which is true), all keys
--- and channels that follow from the name, and COMPANIONS, a list of these keys.
+-- moving: what a script for one name does in a slot that moves. Only the careful text of a script begins with
+-- this file: a client of a cluster sends that when the plain text has said that the slot moves (see
+-- shared/moves.lua). names.go makes what stands in front of this file. That defines NAME, SLOTS (which is true),
+-- the keys and channels that follow from the name, and COMPANIONS, a list of these keys.
 --
 -- A call names only the key with the primitive's own name. The reason is a slot that moves: its primary
 -- refuses a call (TRYAGAIN) when it has some of the call's keys and not all, and most companions do not exist
@@ -27,11 +28,9 @@ local ARGV = {unpack(ARGV)} -- some servers refuse changes of the globals
 do
   local nowhere = {}
   for _ = 1, tonumber(table.remove(ARGV)) do nowhere[table.remove(ARGV)] = true end
-  -- Both sides refuse a command over several keys when one of the keys is missing. Newer servers, as
-  -- Redis 8.2, have other words for that than those before.
   local all = redis.pcall('EXISTS', NAME, unpack(COMPANIONS))
-  local why = type(all) ~= 'number' and all.err or ''
-  if string.find(why, 'non local key', 1, true) or string.find(why, 'rehashing of the slot', 1, true) then
+  -- inline shared/moves.lua
+  if moves then
     local function has(key)
       local here = redis.pcall('EXISTS', key) -- an error on the old primary when the key is not there
       return here == 1 or here == 0 and nowhere[key]

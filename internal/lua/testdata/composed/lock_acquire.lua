@@ -3,7 +3,7 @@ local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
 local TOKEN = 'redisson_lock_token:{' .. NAME .. '}'
 local call = redis.call -- to look it up costs two searches of tables
-if not moving and call('EXISTS', NAME, QUEUE) == 0 and (ARGV[5] or '0') == '0' then
+if not moving and (SLOTS and redis.pcall or call)('EXISTS', NAME, QUEUE) == 0 and (ARGV[5] or '0') == '0' then
 local now, floor = ARGV[2], ''
 if #now ~= 16 then
   floor = now
@@ -467,7 +467,7 @@ if redis.call('EXISTS', TOKEN) == 0 then
 end
 local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
 local call = redis.call -- to look it up costs two searches of tables
-if not moving and call('EXISTS', NAME, QUEUE) == 0 and (ARGV[5] or '0') == '0' then
+if not moving and (SLOTS and redis.pcall or call)('EXISTS', NAME, QUEUE) == 0 and (ARGV[5] or '0') == '0' then
 local now, floor = ARGV[2], ''
 if #now ~= 16 then
   floor = now

@@ -2,6 +2,10 @@
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
 local INBOX = 'latchkey_inbox:'
+if SLOTS and not moving and not ARGV[3]
+  and redis.pcall('EXISTS', NAME, QUEUE) == 1 and redis.call('HDEL', NAME, ARGV[1]) == 1 then
+  return 1
+end
 if ARGV[3] and ARGV[3] ~= '' then redis.pcall('LREM', QUEUE, 0, ARGV[3]) end
 local rests = ARGV[4] and ARGV[4] ~= '0'
 local owned = redis.call((SLOTS or rests) and 'HEXISTS' or 'HDEL', NAME, ARGV[1])

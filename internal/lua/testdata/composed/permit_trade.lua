@@ -1,7 +1,9 @@
 --!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
-local free = #ARGV < 9 and not moving and redis.call('EXISTS', QUEUE) == 0 and redis.call('GET', NAME)
+local free = #ARGV < 9 and not moving
+  and (SLOTS and redis.pcall('EXISTS', NAME, QUEUE) == 1 or not SLOTS and redis.call('EXISTS', QUEUE) == 0)
+  and redis.call('GET', NAME)
 if free and #free <= 9 and (free == '0' or string.find(free, '^[1-9]%d*$')) then
   local id, mode, n, answered, late = ARGV[1], ARGV[5], ARGV[3], ARGV[4], false
   if mode then
@@ -700,7 +702,8 @@ return replies
 --!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
-local owner = #ARGV < 9 and not moving and redis.call('EXISTS', QUEUE) == 0 and ARGV[1]
+local owner = #ARGV < 9 and not moving
+  and (SLOTS and redis.pcall('EXISTS', NAME, QUEUE) == 1 or not SLOTS and redis.call('EXISTS', QUEUE) == 0) and ARGV[1]
 local free = owner and redis.call('GET', NAME)
 if free and #free <= 11 then
 local TIMEOUTS = '{' .. NAME .. '}:timeout'

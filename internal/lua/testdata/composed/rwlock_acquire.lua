@@ -1,51 +1,11 @@
 --!df flags=allow-undeclared-keys
 local NAME, VERB, NUMSUB, SLOTS, moving = KEYS[1], 'PUBLISH', 'NUMSUB'
 local QUEUE = 'latchkey_queue:{' .. NAME .. '}'
-local STATE = 'latchkey_rwlock:{' .. NAME .. '}'
-if not moving and #(ARGV[4] or '') > 6 and string.byte(ARGV[4], 6) == 32 -- again, and a place
-  and (#ARGV[3] > 4 or #ARGV[3] == 4 and ARGV[3] >= '2000') then
-  local id, place = ARGV[1], tonumber(string.match(ARGV[4], '^again (%d+)') or '') or 0
-  local holds = redis.call('HMGET', NAME, 'mode', id, id .. ':write')
-  local reads = holds[1] == 'read' and not holds[2] and not holds[3]
-  local state = reads and place > 15 and redis.pcall('HMGET', STATE, 'ends', 'token') or {}
-  local ends = state[1] and #state[1] == 13 and tonumber(state[1])
-  local longest = ends and string.match(state[2] or '', '^t%d+%+?%d*/(%d+)$') or ''
-  local head = #longest > 0 and #longest <= 10 and redis.pcall('LINDEX', QUEUE, 0)
-  local client, lease = string.match(type(head) == 'string' and head or '', '^1:([^:]+):%d+:([1-9]%d*):%d+$')
-  if client and #lease <= 10 then -- a writer
-    local now
-local time = redis.call('TIME')
-now = time[2]
-if #now < 6 then now = string.sub('00000' .. now, -6) end
-now = time[1] .. now
-    local left = ends - math.floor(now / 1000)
-local INBOX = 'latchkey_inbox:'
-local PACE = 'latchkey_pace:{' .. NAME .. '}'
-local CALLED = 'latchkey_called:{' .. NAME .. '}'
-    local timely = left > 0 and left <= tonumber(longest)
-    local listening = timely and redis.pcall('PUBSUB', NUMSUB, INBOX .. client)
-    if listening and (listening.err or listening[2] > 0) then
-      local entry = '1:' .. id .. ':' .. ARGV[3] .. ':' .. (ARGV[5] or '0')
-      local at = redis.call('LINDEX', QUEUE, place) == entry and place
-      local near = at and {} or redis.call('LRANGE', QUEUE, place - 15, place - 1)
-      for i = 1, #near do
-        if near[i] == entry then at = place - 16 + i end
-      end
-      if at then
-        redis.call('PEXPIRE', QUEUE, '60000')
-if redis.pcall('EXISTS', CALLED) == 1 then redis.pcall('HDEL', CALLED, (string.match(ARGV[1], '^[^:]+'))) end
-        local pace = redis.pcall('GET', PACE) -- as ask_in of shared/pace.lua
-        pace = type(pace) == 'string' and tonumber(pace)
-        if pace and pace < left then left = math.max(pace, 10) end
-        return {0, left, now, 0, at}
-      end
-    end
-  end
-end
 local TOKEN = 'redisson_lock_token:{' .. NAME .. '}'
+local STATE = 'latchkey_rwlock:{' .. NAME .. '}'
 local LEASES = '{' .. NAME .. '}:'
 local reads = ARGV[5] and string.sub(ARGV[5], -1) == 's'
-local there = not moving and redis.call('EXISTS', NAME, QUEUE)
+local there = not moving and (SLOTS and redis.pcall or redis.call)('EXISTS', NAME, QUEUE)
 if there == 0 then
 local now, floor = ARGV[2], ''
 if #now ~= 16 then
@@ -113,6 +73,46 @@ if reads and #ARGV[4] <= 9 and there == 1 and redis.call('HGET', NAME, 'mode') =
     local left = redis.call('PTTL', NAME)
     if left >= 0 and left < tonumber(ARGV[3]) then redis.call('PEXPIRE', NAME, ARGV[3]) end
     return token
+  end
+end
+if not moving and #(ARGV[4] or '') > 6 and string.byte(ARGV[4], 6) == 32 -- again, and a place
+  and (#ARGV[3] > 4 or #ARGV[3] == 4 and ARGV[3] >= '2000') then
+  local id, place = ARGV[1], tonumber(string.match(ARGV[4], '^again (%d+)') or '') or 0
+  local holds = redis.call('HMGET', NAME, 'mode', id, id .. ':write')
+  local reads = holds[1] == 'read' and not holds[2] and not holds[3]
+  local state = reads and place > 15 and redis.pcall('HMGET', STATE, 'ends', 'token') or {}
+  local ends = state[1] and #state[1] == 13 and tonumber(state[1])
+  local longest = ends and string.match(state[2] or '', '^t%d+%+?%d*/(%d+)$') or ''
+  local head = #longest > 0 and #longest <= 10 and redis.pcall('LINDEX', QUEUE, 0)
+  local client, lease = string.match(type(head) == 'string' and head or '', '^1:([^:]+):%d+:([1-9]%d*):%d+$')
+  if client and #lease <= 10 then -- a writer
+    local now
+local time = redis.call('TIME')
+now = time[2]
+if #now < 6 then now = string.sub('00000' .. now, -6) end
+now = time[1] .. now
+    local left = ends - math.floor(now / 1000)
+local INBOX = 'latchkey_inbox:'
+local PACE = 'latchkey_pace:{' .. NAME .. '}'
+local CALLED = 'latchkey_called:{' .. NAME .. '}'
+    local timely = left > 0 and left <= tonumber(longest)
+    local listening = timely and redis.pcall('PUBSUB', NUMSUB, INBOX .. client)
+    if listening and (listening.err or listening[2] > 0) then
+      local entry = '1:' .. id .. ':' .. ARGV[3] .. ':' .. (ARGV[5] or '0')
+      local at = redis.call('LINDEX', QUEUE, place) == entry and place
+      local near = at and {} or redis.call('LRANGE', QUEUE, place - 15, place - 1)
+      for i = 1, #near do
+        if near[i] == entry then at = place - 16 + i end
+      end
+      if at then
+        redis.call('PEXPIRE', QUEUE, '60000')
+if redis.pcall('EXISTS', CALLED) == 1 then redis.pcall('HDEL', CALLED, (string.match(ARGV[1], '^[^:]+'))) end
+        local pace = redis.pcall('GET', PACE) -- as ask_in of shared/pace.lua
+        pace = type(pace) == 'string' and tonumber(pace)
+        if pace and pace < left then left = math.max(pace, 10) end
+        return {0, left, now, 0, at}
+      end
+    end
   end
 end
 local function decimal(number) return string.format('%.0f', number) end

@@ -5,7 +5,8 @@ local STATE = 'latchkey_rwlock:{' .. NAME .. '}'
 local LEASES = '{' .. NAME .. '}:'
 if ARGV[3] and ARGV[3] ~= '' then redis.pcall('LREM', QUEUE, 0, ARGV[3]) end
 local id, rests = ARGV[1], ARGV[4] and ARGV[4] ~= '0'
-if not rests and not moving and redis.pcall('EXISTS', QUEUE) == 0 then
+if not rests and not moving
+  and (SLOTS and redis.pcall('EXISTS', NAME, QUEUE) == 1 or not SLOTS and redis.pcall('EXISTS', QUEUE) == 0) then
   local how = redis.call('HGET', NAME, 'mode')
   local writes = how == 'write'
   local fields = (writes or how == 'read') and redis.call('HLEN', NAME) or 0
