@@ -26,9 +26,11 @@ func ParseURL(url string) (rueidis.ClientOption, error) { return address.Parse(u
 // cannot be used, for example one that reads from replicas.
 //
 // New sets DisableCache, and PipelineMultiplex to one connection for all commands. It also sets these fields if they
-// are zero: - ConnWriteTimeout, Dialer.Timeout and Sentinel.Dialer.Timeout: to 1 s, or to the command timeout if that
-// is longer; - the buffer sizes: to 64 KiB; - Sentinel.TopologyRefreshInterval: to 0.5 s; -
-// ClusterOption.ShardsRefreshInterval: to 0.1 s, which rueidis spreads over a second.
+// are zero:
+//   - ConnWriteTimeout, Dialer.Timeout and Sentinel.Dialer.Timeout: to 1 s, or to the command timeout if that is longer
+//   - the buffer sizes: to 32 KiB; RingScaleEachConn: to 7
+//   - Sentinel.TopologyRefreshInterval: to 0.5 s
+//   - ClusterOption.ShardsRefreshInterval: to 0.1 s
 //
 // The client gives up a silent server after about three seconds. If your failover is faster, set ConnWriteTimeout,
 // Dialer.Timeout and Dialer.KeepAlive to less.

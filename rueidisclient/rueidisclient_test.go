@@ -2,6 +2,7 @@ package rueidisclient_test
 
 import (
 	"log/slog"
+	"runtime"
 	"testing"
 	"time"
 
@@ -20,6 +21,27 @@ func TestRefuses(t *testing.T) {
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 	_, err = rueidisclient.New(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:1"}})
 	require.ErrorIs(t, err, latchkey.ErrUnavailable)
+}
+
+// A program that has many clients, as one for each tenant, pays little memory for each.
+func TestClientIsSmall(t *testing.T) {
+	s := redistest.New(t)
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	option := s.Option()
+	option.ReadBufferEachConn, option.WriteBufferEachConn, option.RingScaleEachConn = 0, 0, 0 // as users leave them
+	before := heap()
+	const clients = 20
+	for range clients {
+		c, err := rueidisclient.New(option)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+	}
+	require.Less(t, int(heap()-before)/clients, 450_000, "bytes")
 }
 
 func TestWrapOwnsNothing(t *testing.T) {
