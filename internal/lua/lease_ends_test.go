@@ -253,3 +253,52 @@ func TestLeasesOutlastTheirTrust(t *testing.T) {
 		})
 	}
 }
+
+// A rest that is over before its script has ended leaves the lock free. Redis deletes a key at once when its time to
+// live is over, which a millisecond may be between two looks at the clock. What the script writes after that must not
+// stay for ever.
+// Rule 24.
+func TestRestThatIsOver(t *testing.T) {
+	redistest.Together(t)
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		for name, take := range map[string]func() *bench{
+			"lock":  func() *bench { b := newBench(t, s); b.acquire("A:1", 60_000, lua.First); return b },
+			"write": func() *bench { b := newRW(t, s); b.share("A:1", lua.First); return b },
+		} {
+			require.NoError(t, newBench(t, s).do("FLUSHALL").Error())
+			b := take()
+			owned, err := b.conn.Release(t.Context(), b.lock, lua.Ending{Owner: "A:1", Rest: -1}, 0)
+			require.NoError(t, err, name)
+			require.True(t, owned, name)
+			keys, err := b.do("KEYS", "*").AsStrSlice()
+			require.NoError(t, err)
+			for _, key := range keys {
+				require.NotEqualValues(t, -1, b.number("PTTL", key), "%s: %s stays", name, key)
+			}
+			require.Zero(t, b.number("EXISTS", b.lock.Name()), name)
+		}
+	})
+}
+
+// A lock of ours without an end gets the one that its owner has said, from the first who asks.
+// Rule 24.
+func TestLockWithoutAnEnd(t *testing.T) {
+	redistest.Together(t)
+	redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+		for name, b := range map[string]*bench{"lock": newBench(t, s), "write": newRW(t, s)} {
+			for _, mode := range []lua.Mode{lua.Try, lua.First} {
+				require.NoError(t, b.do("FLUSHALL").Error())
+				claim := lua.Claim{Owner: "A:1", Lease: 60_000, Longest: lua.DefaultLongest}
+				_, err := b.conn.Acquire(t.Context(), b.lock, claim, 0, lua.First)
+				require.NoError(t, err)
+				require.NoError(t, b.do("PERSIST", b.lock.Name()).Error())
+				claim.Owner = "B:1"
+				a, err := b.conn.Acquire(t.Context(), b.lock, claim, 0, mode)
+				require.NoError(t, err)
+				require.Zero(t, a.Token)
+				require.InDelta(t, 60_000, a.Ends, 1000, "%s: %s is told when it ends", name, mode)
+				require.Positive(t, b.number("PTTL", b.lock.Name()), name)
+			}
+		}
+	})
+}

@@ -22,14 +22,14 @@ end
 --   now      the server's clock in microseconds
 --   longest  no renewal of the holder gives it more than this; nil: not known. A lease with more left was
 --            given before the server's clock was set back, and perhaps nobody is left to renew it. So it is
---            cut. That takes no time from a holder who lives.
+--            cut. That takes no time from a holder who lives. A lease without an end gets this one.
 --   granted  when a message granted it that was not confirmed yet
 local function lease_left(now, longest, granted)
   local left = redis.call('PTTL', NAME)
   if left == -2 then return nil end
   local short = math.min(longest or SHORT, SHORT)
   if granted and longest then longest = math.max(longest, short + OUTLIVES) end
-  if longest and left > longest then
+  if longest and (left > longest or left == -1) then
     redis.call('PEXPIRE', NAME, longest)
     left = longest
   end

@@ -74,7 +74,7 @@ local function holder_left(entry)
   if mode == 'read' then return known_end(entry, longest) or first_reader_end(longest) end
   if mode == 'write' then
     local left = redis.call('PTTL', NAME)
-    local ours = longest and left > longest and redis.call('HGET', STATE, 'writer')
+    local ours = longest and (left > longest or left == -1) and redis.call('HGET', STATE, 'writer')
     if ours and redis.call('HEXISTS', NAME, ours .. ':write') == 1 then
       redis.call('PEXPIRE', NAME, longest)
       left = longest

@@ -52,6 +52,7 @@ if rests then
     redis.call('PEXPIRE', NAME, ARGV[4])
     redis.call('HSET', NAME, rest .. ':write', '1')
     redis.call('HDEL', NAME, id .. ':write')
+    redis.call('PEXPIRE', NAME, ARGV[4]) -- once more, as in lock/release.lua
     redis.pcall('HSET', STATE, 'short', '', 'writer', rest)
   else
     keep(ARGV[4])

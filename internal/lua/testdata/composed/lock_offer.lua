@@ -182,7 +182,7 @@ local function lease_left(now, longest, granted)
   if left == -2 then return nil end
   local short = math.min(longest or SHORT, SHORT)
   if granted and longest then longest = math.max(longest, short + OUTLIVES) end
-  if longest and left > longest then
+  if longest and (left > longest or left == -1) then
     redis.call('PEXPIRE', NAME, longest)
     left = longest
   end

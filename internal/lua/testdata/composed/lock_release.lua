@@ -274,6 +274,7 @@ end
   redis.call('PEXPIRE', NAME, ARGV[4])
   redis.call('HSET', NAME, ARGV[1] .. ':rest', 't' .. token .. '/' .. ARGV[4])
   redis.call('HDEL', NAME, ARGV[1])
+  redis.call('PEXPIRE', NAME, ARGV[4])
   tell_waiting('l', ' ' .. ARGV[4])
   return 1
 end
