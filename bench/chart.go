@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"image/color"
 	"os"
 	"path/filepath"
@@ -47,7 +48,7 @@ func charts(r *Results, out string) error {
 			return err
 		}
 	}
-	return commandsChart(r, out)
+	return errors.Join(commandsChart(r, out), barsChart(r, out))
 }
 
 func (c dots) draw(r *Results, out string) error {
