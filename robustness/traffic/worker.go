@@ -91,6 +91,11 @@ func (w *worker) run() {
 			}
 		})
 	}
+	for _, o := range w.Objects { // else a short program may set none, and those who wait for that would look forgotten
+		if o.Changes && o.Family != plan.Counting {
+			working.Go(func() { w.change(plan.RngOf(w.Seed, w.Episode, w.Serial, 1<<32+uint64(o.Index)), o) })
+		}
+	}
 	for range w.Routines {
 		begin(func(_ context.Context, rng *rand.Rand) { w.program(context.Background(), rng, 0, nil) })
 	}
