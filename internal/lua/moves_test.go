@@ -54,6 +54,17 @@ func (n inCluster) give(t *testing.T, owner string) error {
 	return err
 }
 
+// moveAllBut moves all keys but one to the new primary.
+func moveAllBut(t *testing.T, m *redistest.Moving, stays string) {
+	t.Helper()
+	for _, key := range m.Left(t) {
+		if key != stays {
+			m.Key(t, key)
+		}
+	}
+	require.Equal(t, []string{stays}, m.Left(t))
+}
+
 // In a slot that moves, no short way takes a key for missing that is on the other side. At the new primary, a
 // question for such a key alone says that there is none. Then the key would be made a second time, and the slot could
 // not be moved to its end. Or a command would count twice, whose record is there.
@@ -64,7 +75,7 @@ func TestShortWaysInAMovingSlot(t *testing.T) {
 	made := map[lua.Family]int{}
 	for _, family := range []lua.Family{lua.Locks, lua.ReadWrite, lua.Leased, lua.Plain} {
 		for _, free := range []bool{false, true} {
-			for key := 0; key == 0 || key < made[family]; key++ {
+			for key, keys := 0, 1; key < keys; key++ {
 				name := fmt.Sprint(family, free, key)
 				conn, k := sharded(t, c, family, name)
 				n := inCluster{conn, k}
@@ -85,19 +96,11 @@ func TestShortWaysInAMovingSlot(t *testing.T) {
 					}
 				}
 				m := c.Move(t, name)
-				all := m.Left(t)
+				all := slices.DeleteFunc(m.Left(t), func(key string) bool { return key == name })
 				slices.Sort(all)
-				all = slices.DeleteFunc(all, func(key string) bool { return key == name })
-				made[family] = len(all)
-				if key >= len(all) {
-					continue
-				}
-				for _, moves := range append(all, name) {
-					if moves != all[key] {
-						m.Key(t, moves)
-					}
-				}
-				require.Equal(t, all[key:key+1], m.Left(t))
+				keys = len(all)
+				made[family] = keys
+				moveAllBut(t, m, all[key])
 				passes := func(err error) {
 					t.Helper()
 					if err != nil {
@@ -139,12 +142,7 @@ func TestShortWaysInAMovingSlot(t *testing.T) {
 		require.Equal(t, lua.Counted{Done: true, Remain: 7}, want)
 		record := "latchkey_done:{latch}:a:1"
 		m := c.Move(t, "latch")
-		for _, key := range m.Left(t) {
-			if key != record {
-				m.Key(t, key)
-			}
-		}
-		require.Equal(t, []string{record}, m.Left(t))
+		moveAllBut(t, m, record)
 		_, err = count()
 		require.Equal(t, lua.Refused, lua.Classify(err), "%v", err)
 		moved(t, m)
@@ -165,12 +163,7 @@ func TestShortWaysInAMovingSlot(t *testing.T) {
 		require.NoError(t, err)
 		record := "latchkey_done:{barrier}:a:2"
 		m := c.Move(t, "barrier")
-		for _, key := range m.Left(t) {
-			if key != record {
-				m.Key(t, key)
-			}
-		}
-		require.Equal(t, []string{record}, m.Left(t))
+		moveAllBut(t, m, record)
 		_, err = arrive("a:2")
 		require.Equal(t, lua.Refused, lua.Classify(err), "%v", err)
 		moved(t, m)
@@ -180,8 +173,8 @@ func TestShortWaysInAMovingSlot(t *testing.T) {
 	})
 }
 
-// In a cluster, a pair that nobody disturbs asks no more often which keys there are than elsewhere: what tells that
-// nobody waits tells also that the slot is at rest.
+// In a cluster, a pair asks no more often which keys there are than elsewhere: what tells that the queue is empty tells
+// also that the slot is at rest.
 func TestCommandsInACluster(t *testing.T) {
 	redistest.Together(t)
 	c := redistest.NewCluster(t)

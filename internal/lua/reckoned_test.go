@@ -61,6 +61,26 @@ func TestReckonedClock(t *testing.T) {
 		require.InDelta(t, time.Hour.Milliseconds(), ttl, 60_000, "the first token is kept for an hour")
 		require.True(t, b.release("A:4", ""))
 
+		attempt := func(owner string, clock, until int64) lua.Acquired {
+			claim := lua.Claim{Owner: owner, Lease: 10_000, Clock: clock, Until: until}
+			a, err := b.conn.Acquire(t.Context(), b.lock, claim, 0, lua.Try)
+			require.NoError(t, err)
+			return a
+		}
+		a = attempt("A:7", clock+20, 0)
+		require.Equal(t, clock+20, a.Token)
+		require.True(t, a.Reckoned)
+		refused := attempt("B:3", clock+21, 0)
+		require.Zero(t, refused.Token)
+		require.Zero(t, refused.Now, "no script has looked at the clock")
+		require.True(t, b.release("A:7", ""))
+		require.True(t, attempt("A:8", clock+30, clock+31).Late, "a deadline is by the server's clock, which is an hour ahead")
+		a = attempt("A:9", clock+40, time.Now().Add(time.Hour).UnixMicro())
+		require.False(t, a.Reckoned)
+		require.Greater(t, a.Token, clock+40, "so it is the server's clock")
+		require.True(t, b.release("A:9", ""))
+		require.NoError(t, b.do("DEL", b.lock.All()[2]).Error())
+
 		require.NoError(t, b.do("SET", b.lock.All()[2], "foreign").Error())
 		_, err = b.conn.Acquire(t.Context(), b.lock, lua.Claim{Owner: "A:5", Lease: 10_000, Clock: clock}, 0, lua.First)
 		require.Equal(t, lua.WrongType, lua.Classify(err), err)

@@ -11,8 +11,8 @@
 -- Reply 1 the id owned the lock, 0 it did not
 -- keys QUEUE INBOX
 
--- The short way where there are slots: nobody waits, as one of both keys is missing. That says too that the slot
--- is at rest: see shared/moves.lua.
+-- The short way where there are slots: the queue is empty, as one of both keys is missing. That says too that the
+-- slot is at rest: see shared/moves.lua.
 -- redisson -- inline lock/quiet.lua
 -- redisson if quiet then
 if SLOTS and not moving and not ARGV[3]
