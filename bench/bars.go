@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// bars is a chart for a page where nobody reads an axis: a bar for each contender of one scenario, from zero, with its
+// bars is a chart that needs no axis: a bar for each contender of one scenario, from zero, with its
 // number. It has the colors of the reader's page, light or dark.
 var bars = template.Must(template.New("bars").Parse(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 {{.Height}}" width="760pt" height="{{.Height}}pt" role="img" aria-label="{{.Title}}">
 <style>
@@ -74,7 +74,7 @@ func longest(r Round) float64 { return r.Longest }
 
 func decimals(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
 
-// spoken is a time in microseconds in two digits.
+// spoken is a time, which is given in microseconds, in milliseconds or tenths of a second.
 func spoken(us float64) string {
 	d := time.Duration(us) * time.Microsecond
 	if d >= 100*time.Millisecond {

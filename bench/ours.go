@@ -11,6 +11,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
+	"github.com/latchkey-go/latchkey/internal/test/redistest/baseline"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rueidisclient"
 	"github.com/latchkey-go/latchkey/spinlock"
@@ -67,18 +68,13 @@ func (k *keyed) Try(ctx context.Context, key string) (bool, error) {
 
 func (k *keyed) Close() { k.client.Close() }
 
-// ofCluster stands before the addresses of the nodes of a cluster, which commas separate.
+// ofCluster stands before the address of a cluster of one.
 const ofCluster = "cluster:"
-
-// connection is how all of us connect to a server, or to a cluster.
-func connection(addr string) rueidis.ClientOption {
-	nodes, cluster := strings.CutPrefix(addr, ofCluster)
-	return rueidis.ClientOption{InitAddress: strings.Split(nodes, ","), ForceSingleClient: !cluster}
-}
 
 func openLatchkey(addr string, opts ...latchkey.Option) (*latchkey.Client, error) {
 	opts = append([]latchkey.Option{latchkey.WithLease(lease)}, opts...)
-	return rueidisclient.New(connection(addr), opts...)
+	addr, cluster := strings.CutPrefix(addr, ofCluster)
+	return rueidisclient.New(rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: !cluster}, opts...)
 }
 
 func newRlock(c *latchkey.Client, key string) (*latchkey.Lock, error) { return rlock.New(c, key) }
@@ -117,9 +113,7 @@ type floor struct {
 }
 
 func openFloor(addr string) (Contender, error) {
-	option := connection(addr)
-	option.DisableCache, option.PipelineMultiplex, option.ReadBufferEachConn, option.WriteBufferEachConn = true, -1, 1<<16, 1<<16 // as ours
-	c, err := rueidis.NewClient(option)
+	c, err := baseline.Client(strings.TrimPrefix(addr, ofCluster)) // of one: it has all keys
 	if err != nil {
 		return nil, err
 	}

@@ -54,8 +54,8 @@ type bsmLock struct {
 }
 
 func openRedislock(addr string) (Contender, error) {
-	nodes, cluster := strings.CutPrefix(addr, ofCluster)
-	c := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: strings.Split(nodes, ","), IsClusterMode: cluster})
+	addr, cluster := strings.CutPrefix(addr, ofCluster)
+	c := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: []string{addr}, IsClusterMode: cluster})
 	return bsmLock{c, redislock.New(c), 16 * time.Millisecond, 512 * time.Millisecond}, nil
 }
 
