@@ -254,7 +254,8 @@ func (h *History) order(o plan.Object) (violations []plan.Violation) {
 
 // overtaken looks for waiters that were passed by somebody who came long after them. A budget inside a
 // process, or a phase, excuses milliseconds. A goroutine in the line of its client stands in the queue when it is
-// the head of the line: each one before it there may have had a turn of its own.
+// the head of the line: each one before it there may have had a turn of its own. Two with different tokens were granted in
+// the order of these, whichever learned of it first.
 func (h *History) overtaken(o plan.Object) (violations []plan.Violation) {
 	sections := h.sections(o)
 	latest := entry{Record: &witness.Record{}} // of those that were granted so far, the one that asked last
@@ -263,7 +264,7 @@ func (h *History) overtaken(o plan.Object) (violations []plan.Violation) {
 		if o.Mixed() || o.Family == plan.Halves {
 			since = h.atTheHead(e, sections[:n])
 		}
-		if by := time.Duration(latest.Asked - since); waits && by > h.Bound() && !h.disordered(e, latest) {
+		if by := time.Duration(latest.Asked - since); waits && by > h.Bound() && e.Token >= latest.Token && !h.disordered(e, latest) {
 			violations = append(violations, plan.Violation{Kind: "overtaken", Text: fmt.Sprintf("%s\n  by one that asked %v later: %s", e.describe(h.Began), by, latest.describe(h.Began))})
 		}
 		if e.Asked > latest.Asked && e.Queued >= 0 && e.Extra == 0 {

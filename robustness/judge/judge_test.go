@@ -151,6 +151,10 @@ func TestOvertaken(t *testing.T) {
 		return entry{Record: &witness.Record{Kind: witness.Section, Client: client, Asked: asked * ms, Begin: begin * ms, End: free * ms, Free: free * ms}}
 	}
 	first := section(1, 100, 200, 300)
+	with := func(token, queued int64, e entry) entry {
+		e.Token, e.Queued = token, queued
+		return e
+	}
 	for name, test := range map[string]struct {
 		sections []entry
 		want     int
@@ -160,6 +164,9 @@ func TestOvertaken(t *testing.T) {
 		"by one that came long after":       {[]entry{first, section(2, 2900, 2950, 2960), section(3, 160, 3000, 3100)}, 1},
 		"in the line behind the first":      {[]entry{section(3, 150, 200, 2800), section(2, 2900, 2950, 2960), section(3, 160, 3000, 3100)}, 0},
 		"before the first in the line":      {[]entry{section(3, 500, 2000, 2800), section(2, 2900, 2950, 2960), section(3, 160, 3000, 3100)}, 1},
+		"granted first, and told later":     {[]entry{with(8, 0, section(2, 2900, 2950, 3100)), with(7, 0, section(3, 160, 2951, 3100))}, 0},
+		"of one phase":                      {[]entry{with(7, 0, section(2, 2900, 2950, 3100)), with(7, 0, section(3, 160, 2951, 3100))}, 1},
+		"by a hold that was downgraded":     {[]entry{with(6, -1, section(2, 2900, 2950, 2960)), with(7, 0, section(3, 160, 3000, 3100))}, 0},
 		"behind one that was long ago over": {[]entry{section(3, 150, 200, 300), section(2, 2900, 2950, 2960), section(3, 160, 3000, 3100)}, 1},
 	} {
 		h := &History{entries: test.sections}
