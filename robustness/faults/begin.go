@@ -98,7 +98,7 @@ func loseReplies(s *Scene, rng *rand.Rand) func() {
 }
 
 func lateCopies(s *Scene, rng *rand.Rand) func() {
-	return judged(s, rng, redistest.Keep, 20, 50*time.Millisecond)
+	return judged(s, rng, redistest.Keep, 20, 150*time.Millisecond)
 }
 
 func slowNetwork(s *Scene, rng *rand.Rand) func() {

@@ -254,8 +254,8 @@ func (h *History) order(o plan.Object) (violations []plan.Violation) {
 
 // overtaken looks for waiters that were passed by somebody who came long after them. A budget inside a
 // process, or a phase, excuses milliseconds. A goroutine in the line of its client stands in the queue when it is
-// the head of the line: each one before it there may have had a turn of its own. Two with different tokens were granted in
-// the order of these, whichever learned of it first.
+// the head of the line: each one before it there may have had a turn of its own. One with the smaller token was granted
+// first, though it may be told a moment later.
 func (h *History) overtaken(o plan.Object) (violations []plan.Violation) {
 	sections := h.sections(o)
 	latest := entry{Record: &witness.Record{}} // of those that were granted so far, the one that asked last
@@ -264,7 +264,7 @@ func (h *History) overtaken(o plan.Object) (violations []plan.Violation) {
 		if o.Mixed() || o.Family == plan.Halves {
 			since = h.atTheHead(e, sections[:n])
 		}
-		if by := time.Duration(latest.Asked - since); waits && by > h.Bound() && e.Token >= latest.Token && !h.disordered(e, latest) {
+		if by := time.Duration(latest.Asked - since); waits && by > h.Bound() && !h.toldLater(e, latest) && !h.disordered(e, latest) {
 			violations = append(violations, plan.Violation{Kind: "overtaken", Text: fmt.Sprintf("%s\n  by one that asked %v later: %s", e.describe(h.Began), by, latest.describe(h.Began))})
 		}
 		if e.Asked > latest.Asked && e.Queued >= 0 && e.Extra == 0 {
@@ -272,6 +272,13 @@ func (h *History) overtaken(o plan.Object) (violations []plan.Violation) {
 		}
 	}
 	return violations
+}
+
+// toldLater reports whether the first one was granted before the other, and told a moment after it. Without a message it would
+// be told when it asks by itself, after two seconds.
+func (h *History) toldLater(first, other entry) bool {
+	const moment = 100 * time.Millisecond
+	return first.Token < other.Token && first.Begin-other.Begin < (moment+2*h.Stall).Nanoseconds()
 }
 
 // atTheHead is when a waiter was the head of its client's line at the latest. Others of the client asked before it, and

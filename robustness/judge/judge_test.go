@@ -165,6 +165,7 @@ func TestOvertaken(t *testing.T) {
 		"in the line behind the first":      {[]entry{section(3, 150, 200, 2800), section(2, 2900, 2950, 2960), section(3, 160, 3000, 3100)}, 0},
 		"before the first in the line":      {[]entry{section(3, 500, 2000, 2800), section(2, 2900, 2950, 2960), section(3, 160, 3000, 3100)}, 1},
 		"granted first, and told later":     {[]entry{with(8, 0, section(2, 2900, 2950, 3100)), with(7, 0, section(3, 160, 2951, 3100))}, 0},
+		"granted first, and not told":       {[]entry{with(8, 0, section(2, 2100, 2150, 3100)), with(7, 0, section(3, 160, 2951, 3100))}, 1},
 		"of one phase":                      {[]entry{with(7, 0, section(2, 2900, 2950, 3100)), with(7, 0, section(3, 160, 2951, 3100))}, 1},
 		"by a hold that was downgraded":     {[]entry{with(6, -1, section(2, 2900, 2950, 2960)), with(7, 0, section(3, 160, 3000, 3100))}, 0},
 		"behind one that was long ago over": {[]entry{section(3, 150, 200, 300), section(2, 2900, 2950, 2960), section(3, 160, 3000, 3100)}, 1},

@@ -116,6 +116,7 @@ func NewObjects(rng *rand.Rand, topology Topology, parties int) []Object {
 	add(2, Object{Family: Latch})
 	add(1, Object{Family: Latch, Timed: true})
 	add(2, Object{Family: Locks, Quiet: true})
+	add(1, Object{Family: Halves, Quiet: true})
 	add(1, Object{Family: Latch, Quiet: true})
 	add(1, Object{Family: Barrier, Capacity: parties})
 	add(1, Object{Family: Barrier, Capacity: 2})

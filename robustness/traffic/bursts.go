@@ -3,6 +3,7 @@ package traffic
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -112,7 +113,7 @@ func (w *worker) tiny(rng *rand.Rand, c *client, o plan.Object, variant int) {
 		nap(s.Context(), time.Duration(rng.IntN(500))*time.Microsecond)
 	}
 	r.Seen(s)
-	if hold, ok := s.(*latchkey.Hold); ok && rng.IntN(4) == 0 {
+	if hold, ok := s.(*latchkey.Hold); ok {
 		w.write(rng, c, o, hold)
 	}
 	r.Over(w.endOf(c, "end of "+o.Key, w.unlock(rng, release, r)))
@@ -121,9 +122,10 @@ func (w *worker) tiny(rng *rand.Rand, c *client, o plan.Object, variant int) {
 // holdLong holds something for longer than its lease, so that it has to be renewed.
 func (w *worker) holdLong(stopping context.Context, rng *rand.Rand) {
 	nap(stopping, time.Duration(rng.IntN(1500))*time.Millisecond)
-	o := w.Objects[rng.IntN(len(w.Objects))]
+	may := slices.DeleteFunc(slices.Clone(w.Objects), func(o plan.Object) bool { return o.Quiet || !o.Exclusive() && !o.Permits() })
+	o := may[rng.IntN(len(may))]
 	c := w.any(rng)
-	if c == nil || stopping.Err() != nil || o.Quiet || !o.Exclusive() && !o.Permits() {
+	if c == nil || stopping.Err() != nil {
 		return
 	}
 	reads := o.Family == plan.Halves && rng.IntN(2) == 0

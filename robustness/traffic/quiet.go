@@ -3,6 +3,7 @@ package traffic
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
@@ -19,7 +20,8 @@ const (
 	leftAlone = plan.AsksAgain + plan.Settles
 )
 
-// conduct has the first worker hold, for a moment, all quiet locks by one basket, and shut the quiet latch.
+// conduct has the first worker shut the quiet latch for a moment, and hold the quiet locks by one basket, then the one with
+// two halves.
 func (w *worker) conduct(stopping context.Context, rng *rand.Rand) {
 	nap(stopping, quietFor)
 	c := w.any(rng)
@@ -27,7 +29,8 @@ func (w *worker) conduct(stopping context.Context, rng *rand.Rand) {
 		return
 	}
 	w.shutQuietly(stopping, c)
-	w.holdQuietly(stopping, rng, c)
+	w.holdQuietly(stopping, rng, c, w.quiet(plan.Locks))
+	w.holdQuietly(stopping, rng, c, w.quiet(plan.Halves))
 	nap(stopping, leftAlone)
 }
 
@@ -40,11 +43,11 @@ func (w *worker) quiet(family plan.Family) (some []plan.Object) {
 	return some
 }
 
-// holdQuietly takes all quiet locks if they are free: so the witness knows well when they are not.
-func (w *worker) holdQuietly(stopping context.Context, rng *rand.Rand, c *client) {
+// holdQuietly takes all of these if they are free: so the witness knows well when they are not.
+func (w *worker) holdQuietly(stopping context.Context, rng *rand.Rand, c *client, all []plan.Object) {
 	var records []*witness.Record
 	var locks []*latchkey.Lock
-	for _, o := range w.quiet(plan.Locks) {
+	for _, o := range all {
 		r := w.witness.Ask(witness.Section, o, witness.Alone, 1, c.number)
 		r.Several = 1
 		records, locks = append(records, r), append(locks, w.lockIn(c, o, 0, false))
@@ -109,7 +112,7 @@ func (w *worker) beginQuietly(begin func(func(context.Context, *rand.Rand))) {
 		begin(w.conduct)
 		return
 	}
-	for n, o := range w.quiet(plan.Locks) {
+	for n, o := range slices.Concat(w.quiet(plan.Locks), w.quiet(plan.Halves)) {
 		if n%(w.Workers-1) == w.Worker-1 {
 			begin(w.attend(o))
 		}
