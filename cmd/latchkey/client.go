@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/look"
 	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
@@ -138,29 +138,13 @@ func openPatiently(ctx context.Context, c *cli.Command, label string) (_ *latchk
 	}
 }
 
-// silence is how long a server may say nothing.
-const silence = 2 * time.Second
-
-// answered calls f, which asks a server, with a context that ends when that has been silent for too long.
-func answered(ctx context.Context, f func(context.Context) error) error {
-	limited, cancel := context.WithTimeout(ctx, silence)
-	defer cancel()
-	err := f(limited)
-	// A timer of the connection may be first.
-	late := limited.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
-	if err != nil && late && ctx.Err() == nil {
-		return fmt.Errorf("%w: no answer for %v", latchkey.ErrUnavailable, silence)
-	}
-	return err
-}
-
 // openPlain returns a client for what only Redis itself can say.
 func openPlain(c *cli.Command) (rueidis.Client, error) {
 	option, err := optionOf(c)
 	if err != nil {
 		return nil, err
 	}
-	option.DisableCache, option.ConnWriteTimeout, option.Dialer.Timeout = true, silence, silence
+	option.DisableCache, option.ConnWriteTimeout, option.Dialer.Timeout = true, look.Silence, look.Silence
 	r, err := rueidis.NewClient(option)
 	if err != nil {
 		return nil, exit(statusAway, "%w", err)
@@ -168,48 +152,23 @@ func openPlain(c *cli.Command) (rueidis.Client, error) {
 	return r, nil
 }
 
-// eachServer calls f with a client of each server that keys may be on.
-func eachServer(r rueidis.Client, f func(address string, server rueidis.Client) error) error {
-	for address, server := range r.Nodes() {
-		if err := f(address, server); err != nil {
-			return err
-		}
+// looker looks at names with clients of its own.
+type looker struct{ *look.Looker }
+
+func newLooker(c *cli.Command) (looker, error) {
+	client, err := open(c, c.FullName())
+	if err != nil {
+		return looker{}, err
 	}
-	return nil
+	plain, err := openPlain(c)
+	if err != nil {
+		client.Close()
+		return looker{}, err
+	}
+	return looker{look.New(client, plain, c.String("prefix"))}, nil
 }
 
-// scan calls f with the keys that match a pattern, page by page. A key may come twice.
-func scan(ctx context.Context, r rueidis.Client, pattern string, f func(keys []string) error) error {
-	return scanAt(ctx, r, atOnce, pattern, f)
-}
-
-// pace waits between the parts of a long work: the last one took so long.
-type pace func(ctx context.Context, took time.Duration) error
-
-func atOnce(ctx context.Context, _ time.Duration) error { return ctx.Err() }
-
-// scanAt is scan with pauses.
-func scanAt(ctx context.Context, r rueidis.Client, pause pace, pattern string, f func(keys []string) error) error {
-	return eachServer(r, func(_ string, server rueidis.Client) error {
-		for cursor := uint64(0); ; {
-			var page rueidis.ScanEntry
-			began := time.Now()
-			err := answered(ctx, func(ctx context.Context) (err error) {
-				page, err = server.Do(ctx, server.B().Scan().Cursor(cursor).Match(pattern).Count(1000).Build()).AsScanEntry()
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			if err := f(page.Elements); err != nil {
-				return err
-			}
-			if cursor = page.Cursor; cursor == 0 {
-				return nil
-			}
-			if err := pause(ctx, time.Since(began)); err != nil {
-				return err
-			}
-		}
-	})
+func (l looker) close() {
+	l.Client.Close()
+	l.Plain.Close()
 }

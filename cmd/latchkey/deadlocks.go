@@ -10,8 +10,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/urfave/cli/v3"
 
-	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/internal/identity"
+	"github.com/latchkey-go/latchkey/internal/look"
 )
 
 func deadlocksCommand() *cli.Command {
@@ -35,12 +34,13 @@ Exit status: 0 when there is none; 1 when there is one; 64 and 69 as for latchke
 			if err != nil {
 				return failed(err)
 			}
+			all := look.Chains(found)
 			if c.Bool("json") {
-				err = json.NewEncoder(c.Root().Writer).Encode(chains(found))
+				err = json.NewEncoder(c.Root().Writer).Encode(all)
 			} else {
-				printDeadlocks(c.Root().Writer, found, time.Now())
+				printDeadlocks(c.Root().Writer, all, time.Now())
 			}
-			if err == nil && len(found) > 0 {
+			if err == nil && len(all) > 0 {
 				return cli.Exit("", 1)
 			}
 			return err
@@ -48,44 +48,18 @@ Exit status: 0 when there is none; 1 when there is one; 64 and 69 as for latchke
 	}
 }
 
-// link is one of a circle, as it is printed in JSON.
-type link struct {
-	party
-
-	Holds    identity.Name `json:"holds"`
-	WaitsFor identity.Name `json:"waits_for"`
-}
-
-// chains are the circles as they are printed in JSON.
-func chains(found []latchkey.Deadlock) [][]link {
-	all := make([][]link, len(found))
-	for i, circle := range found {
-		for _, b := range circle {
-			all[i] = append(all[i], link{partyOf(b), identity.Name(b.Holds), identity.Name(b.WaitsFor)})
-		}
-	}
-	return all
-}
-
-func partyOf(b latchkey.Blocked) party {
-	p := newParty(b.Who)
-	p.Owner = told(b.Who.Client)
-	return p
-}
-
-func printDeadlocks(out io.Writer, found []latchkey.Deadlock, now time.Time) {
-	if len(found) == 0 {
+func printDeadlocks(out io.Writer, all [][]look.Link, now time.Time) {
+	if len(all) == 0 {
 		_, _ = fmt.Fprintln(out, "no deadlock")
 		return
 	}
-	for i, circle := range found {
-		_, _ = fmt.Fprintf(out, "deadlock %d of %d: each waits for what the next one holds\n", i+1, len(found))
+	for i, circle := range all {
+		_, _ = fmt.Fprintf(out, "deadlock %d of %d: each waits for what the next one holds\n", i+1, len(all))
 		t := newTable(out)
 		t.AppendHeader(table.Row{"holds", "waits for", "since", "host", "pid", "program", "label", "note"})
-		for _, b := range circle {
-			p := partyOf(b)
+		for _, p := range circle {
 			t.AppendRow(table.Row{
-				plainText(b.Holds), plainText(b.WaitsFor), p.age(now), p.Host, number(int64(p.PID)),
+				plainText(string(p.Holds)), plainText(string(p.WaitsFor)), p.Age(now), p.Host, number(int64(p.PID)),
 				p.Program, p.Label, p.Note,
 			})
 		}

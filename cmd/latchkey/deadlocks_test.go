@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/look"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rueidisclient"
@@ -60,7 +61,7 @@ func TestDeadlocks(t *testing.T) {
 	require.Contains(t, out, "order 42")
 	status, out = runCommand(t, s.URL(), "deadlocks", "--json")
 	require.Equal(t, 1, status)
-	var all [][]link
+	var all [][]look.Link
 	require.NoError(t, json.Unmarshal([]byte(out), &all))
 	require.Len(t, all, 1)
 	require.Len(t, all[0], 3)

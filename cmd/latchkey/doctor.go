@@ -7,6 +7,9 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/urfave/cli/v3"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/look"
 )
 
 func doctorCommand() *cli.Command {
@@ -24,19 +27,26 @@ Exit status: 0 when nothing is wrong; 1 when something is, or with --strict may 
 			if c.Args().Len() > 0 {
 				return usage(c)
 			}
-			p, err := newPatient(ctx, c)
+			plain, err := openPlain(c)
 			if err != nil {
 				return err
 			}
-			defer p.close()
-			all := p.examine(ctx)
+			defer plain.Close()
+			p, err := look.NewPatient(ctx, plain, c.String("prefix"), func(more ...latchkey.Option) (*latchkey.Client, error) {
+				return open(c, c.FullName(), more...)
+			})
+			if err != nil {
+				return failed(err)
+			}
+			defer p.Close()
+			all := p.Examine(ctx)
 			if c.Bool("json") {
 				err = json.NewEncoder(c.Root().Writer).Encode(all)
 			} else {
 				printFindings(c.Root().Writer, all)
 			}
 			for _, f := range all {
-				if f.Verdict == wrong || c.Bool("strict") && f.Verdict == doubtful {
+				if f.Verdict == look.Wrong || c.Bool("strict") && f.Verdict == look.Doubtful {
 					return cli.Exit("", 1)
 				}
 			}
@@ -45,26 +55,7 @@ Exit status: 0 when nothing is wrong; 1 when something is, or with --strict may 
 	}
 }
 
-// verdict is what became of a check.
-type verdict string
-
-const (
-	fine     verdict = "ok"
-	doubtful verdict = "warning" // it may be so on purpose, or costs something
-	wrong    verdict = "wrong"   // a guarantee does not hold
-	unknown  verdict = "unknown" // the server does not say
-)
-
-// finding is what a check has found, and how to mend it.
-type finding struct {
-	Check   string  `json:"check"`
-	Server  string  `json:"server,omitempty"` // empty: it is of all
-	Verdict verdict `json:"verdict"`
-	Found   string  `json:"found"`
-	Mend    string  `json:"mend,omitempty"`
-}
-
-func printFindings(out io.Writer, all []finding) {
+func printFindings(out io.Writer, all []look.Finding) {
 	t := newTable(out)
 	t.AppendHeader(table.Row{"check", "server", "verdict", "found"})
 	for _, f := range all {

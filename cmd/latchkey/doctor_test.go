@@ -15,21 +15,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/look"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
 // examined is what the doctor finds that is not fine, by check.
-func examined(t *testing.T, url string, flags ...string) (status int, found map[string]finding) {
+func examined(t *testing.T, url string, flags ...string) (status int, found map[string]look.Finding) {
 	t.Helper()
 	status, out := runCommand(t, url, append([]string{"doctor", "--json"}, flags...)...)
-	var all []finding
+	var all []look.Finding
 	require.NoError(t, json.Unmarshal([]byte(out), &all), out)
 	require.Len(t, all, 13)
-	found = map[string]finding{}
+	found = map[string]look.Finding{}
 	for _, f := range all {
-		if f.Verdict != fine {
+		if f.Verdict != look.Fine {
 			require.NotEmpty(t, f.Mend, f)
 			found[f.Check] = f
 		}
@@ -68,7 +69,7 @@ func TestDoctorOfATenant(t *testing.T) {
 	status, found := examined(t, url, "--prefix", "shop:")
 	require.Zero(t, status, found)
 	for check, f := range found {
-		require.Equal(t, unknown, f.Verdict, "%s: %v", check, f)
+		require.Equal(t, look.Unknown, f.Verdict, "%s: %v", check, f)
 	}
 	do(t, s, "ACL", "SETUSER", "shop", "+scan", "+info")
 	status, found = examined(t, url, "--prefix", "shop:")
@@ -104,42 +105,42 @@ func TestDoctorFinds(t *testing.T) {
 	for name, test := range map[string]struct {
 		server func(t *testing.T) string // its URL
 		check  string
-		is     verdict
+		is     look.Verdict
 		found  string
 		mend   string
 	}{
 		"eviction": {func(t *testing.T) string {
 			return redistest.NewProcess(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru").URL()
-		}, "eviction", wrong, "allkeys-lru", "CONFIG SET maxmemory-policy noeviction"},
+		}, "eviction", look.Wrong, "allkeys-lru", "CONFIG SET maxmemory-policy noeviction"},
 		"eviction some day": {func(t *testing.T) string {
 			return redistest.NewProcess(t, "--maxmemory-policy", "volatile-lru").URL()
-		}, "eviction", doubtful, "without a limit", "noeviction"},
+		}, "eviction", look.Doubtful, "without a limit", "noeviction"},
 		"replicas": {func(t *testing.T) string {
 			s := redistest.NewProcess(t)
 			follow(t, s)
 			return s.URL()
-		}, "replicas", doubtful, "min-replicas-to-write 0", "min-replicas-to-write 1"},
+		}, "replicas", look.Doubtful, "min-replicas-to-write 0", "min-replicas-to-write 1"},
 		"subscribe": {func(t *testing.T) string {
 			return rules(t, redistest.NewProcess(t), "-subscribe")
-		}, "subscription", wrong, "NOPERM", "+subscribe"},
+		}, "subscription", look.Wrong, "NOPERM", "+subscribe"},
 		"channels": {func(t *testing.T) string {
 			return rules(t, redistest.NewProcess(t), "resetchannels")
-		}, "subscription", wrong, "NOPERM", "&latchkey_inbox:"},
+		}, "subscription", look.Wrong, "NOPERM", "&latchkey_inbox:"},
 		"clock ahead": {func(t *testing.T) string {
 			redistest.RequireCompiler(t)
 			s := redistest.NewJumping(t)
 			s.Jump(t, time.Hour+30*time.Second) // what a question takes makes it less
 			return s.URL()
-		}, "clock", wrong, "1h0m", "NTP"},
+		}, "clock", look.Wrong, "1h0m", "NTP"},
 		"clock behind": {func(t *testing.T) string {
 			redistest.RequireCompiler(t)
 			s := redistest.NewJumping(t)
 			s.Jump(t, -5*time.Second)
 			return s.URL()
-		}, "clock", doubtful, "behind ours", "NTP"},
-		"WAIT":      {func(t *testing.T) string { return rules(t, redistest.NewProcess(t), "-wait") }, "WAIT", doubtful, "NOPERM", "+wait"},
-		"listeners": {func(t *testing.T) string { return rules(t, redistest.NewProcess(t), "-pubsub") }, "listeners", doubtful, "NOPERM", "+pubsub"},
-		"scripts":   {func(t *testing.T) string { return rules(t, redistest.NewProcess(t), "-eval") }, "scripts", wrong, "NOPERM", "EVAL"},
+		}, "clock", look.Doubtful, "behind ours", "NTP"},
+		"WAIT":      {func(t *testing.T) string { return rules(t, redistest.NewProcess(t), "-wait") }, "WAIT", look.Doubtful, "NOPERM", "+wait"},
+		"listeners": {func(t *testing.T) string { return rules(t, redistest.NewProcess(t), "-pubsub") }, "listeners", look.Doubtful, "NOPERM", "+pubsub"},
+		"scripts":   {func(t *testing.T) string { return rules(t, redistest.NewProcess(t), "-eval") }, "scripts", look.Wrong, "NOPERM", "EVAL"},
 		"keys to declare": {func(t *testing.T) string {
 			p := redistest.NewProxy(t, redistest.NewProcess(t))
 			p.Forge("-ERR name all keys\r\n")
@@ -150,15 +151,15 @@ func TestDoctorFinds(t *testing.T) {
 				return redistest.Pass
 			})
 			return "redis://" + p.Addr
-		}, "scripts", wrong, "name all keys", "WithDeclaredKeys"},
-		"a lock":  {func(t *testing.T) string { return rules(t, redistest.NewProcess(t), "-hset -hincrby") }, "a lock", wrong, "", "docs/operations.md"},
-		"no info": {func(t *testing.T) string { return rules(t, redistest.NewProcess(t), "-info") }, "version", unknown, "", "+info"},
+		}, "scripts", look.Wrong, "name all keys", "WithDeclaredKeys"},
+		"a lock":  {func(t *testing.T) string { return rules(t, redistest.NewProcess(t), "-hset -hincrby") }, "a lock", look.Wrong, "", "docs/operations.md"},
+		"no info": {func(t *testing.T) string { return rules(t, redistest.NewProcess(t), "-info") }, "version", look.Unknown, "", "+info"},
 		"eternal": {func(t *testing.T) string {
 			s := redistest.NewProcess(t)
 			do(t, s, "HSET", "old", "someone:1", "1")
 			do(t, s, "SET", "redisson_lock_token:{old}", "7")
 			return s.URL()
-		}, "keys", doubtful, "2 names, 2 tokens of them, 0 clients; without an end: 1, as old", "unlock --force"},
+		}, "keys", look.Doubtful, "2 names, 2 tokens of them, 0 clients; without an end: 1, as old", "unlock --force"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -168,7 +169,7 @@ func TestDoctorFinds(t *testing.T) {
 			require.Contains(t, f.Found, test.found)
 			require.Contains(t, f.Mend, test.mend)
 			expected := 0
-			if test.is == wrong {
+			if test.is == look.Wrong {
 				expected = 1
 			}
 			require.Equal(t, expected, status)
@@ -195,9 +196,9 @@ func TestDoctorAtAReplica(t *testing.T) {
 	r := follow(t, redistest.NewProcess(t))
 	status, found := examined(t, r.URL())
 	require.Equal(t, 1, status)
-	require.Equal(t, wrong, found["role"].Verdict)
+	require.Equal(t, look.Wrong, found["role"].Verdict)
 	require.Contains(t, found["role"].Mend, "--sentinel")
-	require.Equal(t, wrong, found["a lock"].Verdict)
+	require.Equal(t, look.Wrong, found["a lock"].Verdict)
 }
 
 // A server that is away has the status of that, and what is printed for people says the same.

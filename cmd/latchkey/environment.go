@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v3"
+
+	"github.com/latchkey-go/latchkey/internal/look"
 )
 
 // What COMMAND finds in its environment, and what a latchkey inside of COMMAND knows by that.
@@ -50,7 +52,7 @@ func (a around) waitsForItself(ctx context.Context, c *cli.Command, name string)
 		if err != nil {
 			return false, err
 		}
-		return slices.ContainsFunc(r.Holders, func(p party) bool { return p.Token == token }), nil
+		return slices.ContainsFunc(r.Holders, func(p look.Party) bool { return p.Token == token }), nil
 	}
 	return false, nil
 }

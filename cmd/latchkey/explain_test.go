@@ -59,10 +59,3 @@ func TestExplainLatch(t *testing.T) {
 	require.Zero(t, status, out)
 	require.Equal(t, "deploy: latch, shut, 2 to count\nIts waiters go on when so many have counted. latchkey latch show says who has.\n", out)
 }
-
-// What comes from Redis is not obeyed by a terminal, nor by a shell.
-func TestExplainQuotes(t *testing.T) {
-	for name, want := range map[string]string{"orders:42": "orders:42", "a b": "'a b'", "it's; rm": `'it'\''s; rm'`, "\x1b[2J": "'�[2J'"} {
-		require.Equal(t, want, quoted(name))
-	}
-}

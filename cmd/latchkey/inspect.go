@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/latchkey-go/latchkey/internal/identity"
+	"github.com/latchkey-go/latchkey/internal/look"
 )
 
 func inspectCommand() *cli.Command {
@@ -32,10 +33,21 @@ func inspectCommand() *cli.Command {
 			if c.Bool("json") {
 				return json.NewEncoder(c.Root().Writer).Encode(r)
 			}
-			r.print(c.Root().Writer, time.Now())
+			printReport(c.Root().Writer, r, time.Now())
 			return nil
 		},
 	}
+}
+
+// inspect finds out what a name is, and asks that.
+func inspect(ctx context.Context, c *cli.Command, name string) (look.Report, error) {
+	l, err := newLooker(c)
+	if err != nil {
+		return look.Report{}, err
+	}
+	defer l.close()
+	r, err := l.Report(ctx, name)
+	return r, failed(err)
 }
 
 // onlyName is the argument of a sub-command that has one.
@@ -46,11 +58,11 @@ func onlyName(c *cli.Command) (string, error) {
 	return "", usage(c)
 }
 
-// print shows the report as tables.
-func (r *report) print(out io.Writer, now time.Time) {
+// printReport shows a report as tables.
+func printReport(out io.Writer, r look.Report, now time.Time) {
 	line := fmt.Sprintf("%s: %s", plainText(string(r.Name)), r.Kind)
 	switch {
-	case r.Kind == kindSemaphore:
+	case r.Kind == look.KindSemaphore:
 		line += fmt.Sprintf(", %d of %d permits free", r.Available, r.Capacity)
 	case r.State != "":
 		line += ", " + r.State
@@ -59,31 +71,22 @@ func (r *report) print(out io.Writer, now time.Time) {
 	case r.Shares > 1:
 		line += fmt.Sprintf(", read by %d processes", r.Shares)
 	}
-	if r.Kind != kindLatch && r.Kind != kindBarrier { // whose waiters are known to nobody
+	if r.Kind != look.KindLatch && r.Kind != look.KindBarrier { // whose waiters are known to nobody
 		line += fmt.Sprintf(", %d waiting", r.Waiting)
 	}
 	_, _ = fmt.Fprintln(out, line) // whoever reads it no more needs no error
 	printParties(out, "holder", r.Holders, now)
 	printParties(out, "waiter", r.Waiters, now)
 	if r.Forced != nil {
-		_, _ = fmt.Fprintln(out, r.Forced.tookAway(now))
+		_, _ = fmt.Fprintln(out, r.Forced.TookAway(now))
 	}
 	if r.Paused != nil {
-		_, _ = fmt.Fprintln(out, r.Paused.said(now))
+		_, _ = fmt.Fprintln(out, r.Paused.Said(now))
 	}
-	r.printJob(out, now)
+	printJob(out, r, now)
 }
 
-// tookAway says in a line who took the lock away last, when and why.
-func (p *party) tookAway(now time.Time) string {
-	line := fmt.Sprintf("taken away %v ago by process %d on %s (%s)", p.age(now), p.PID, p.Host, p.Label)
-	if p.Note != "" {
-		line += fmt.Sprintf(": %s", p.Note)
-	}
-	return line
-}
-
-func printParties(out io.Writer, role string, all []party, now time.Time) {
+func printParties(out io.Writer, role string, all []look.Party, now time.Time) {
 	if len(all) == 0 {
 		return
 	}
@@ -91,8 +94,8 @@ func printParties(out io.Writer, role string, all []party, now time.Time) {
 	t.AppendHeader(table.Row{role, "host", "pid", "program", "label", "since", "note", "lease", "token", "permits"})
 	for _, p := range all {
 		t.AppendRow(table.Row{
-			p.Owner, p.Host, number(int64(p.PID)), p.Program, p.Label, p.age(now), p.Note,
-			p.lease(), number(p.Token), number(int64(p.Permits)),
+			p.Owner, p.Host, number(int64(p.PID)), p.Program, p.Label, p.Age(now), p.Note,
+			p.Lease(), number(p.Token), number(int64(p.Permits)),
 		})
 	}
 	t.SuppressEmptyColumns()
@@ -109,14 +112,6 @@ func newTable(out io.Writer) table.Writer {
 	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
 	t.SetStyle(style)
 	return t
-}
-
-// age is for how long it has held or waited; empty if that is not told.
-func (p party) age(now time.Time) string {
-	if p.Since == nil {
-		return ""
-	}
-	return now.Sub(*p.Since).Round(time.Second).String()
 }
 
 func number(n int64) string {

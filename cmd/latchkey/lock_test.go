@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/look"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
 )
@@ -207,13 +208,13 @@ func TestLockIsTaken(t *testing.T) {
 		status, out := runCommand(t, url, append(append([]string{"lock"}, args...), "job", "--", "true")...)
 		require.Equal(t, statusNotAcquired, status, out)
 	}
-	var r report
+	var r look.Report
 	require.Eventually(t, func() bool {
 		status, out := runCommand(t, url, "inspect", "--json", "job")
 		return status == 0 && json.Unmarshal([]byte(out), &r) == nil && len(r.Holders) == 1 && r.Holders[0].Note != ""
 	}, limit, time.Millisecond)
-	require.Equal(t, kindLock, r.Kind)
-	require.Equal(t, told("the nightly import"), r.Holders[0].Note)
+	require.Equal(t, look.KindLock, r.Kind)
+	require.Equal(t, look.Told("the nightly import"), r.Holders[0].Note)
 	require.Equal(t, holder.Process.Pid, r.Holders[0].PID)
 	_, out := runCommand(t, url, "inspect", "job")
 	require.Contains(t, out, "the nightly import")
@@ -382,12 +383,12 @@ func TestLockKeepsSecrets(t *testing.T) {
 	file := pids{filepath.Join(t.TempDir(), "pids")}
 	begin(t, secret, "lock", "job", "--", "sh", "-c", "echo $$ >"+file.file+"; : --password=hidden; exec sleep 60")
 	file.await(t, 1)
-	var r report
+	var r look.Report
 	require.Eventually(t, func() bool {
 		status, out := runCommand(t, s.URL(), "inspect", "--json", "job")
 		return status == 0 && json.Unmarshal([]byte(out), &r) == nil && len(r.Holders) == 1 && r.Holders[0].Note != ""
 	}, limit, time.Millisecond)
-	require.Equal(t, told("sh"), r.Holders[0].Note)
+	require.Equal(t, look.Told("sh"), r.Holders[0].Note)
 }
 
 // A latchkey that would wait for the one around it says so; others go on.

@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/once"
+	"github.com/latchkey-go/latchkey/internal/look"
 )
 
 func pauseCommand() *cli.Command {
@@ -57,103 +57,22 @@ func changePause(ctx context.Context, c *cli.Command, change func(client *latchk
 		return err
 	}
 	defer l.close()
-	if err := change(l.client, name); err != nil {
+	if err := change(l.Client, name); err != nil {
 		return failed(err)
 	}
-	r, err := l.report(ctx, name)
+	r, err := l.Report(ctx, name)
 	if err != nil {
-		return err
+		return failed(err)
 	}
-	r.print(c.Root().Writer, time.Now())
-	if r.Paused != nil && !r.asksForPauses() {
+	printReport(c.Root().Writer, r, time.Now())
+	if r.Paused != nil && !r.AsksForPauses() {
 		_, _ = fmt.Fprintf(c.Root().Writer, "a %s does not ask whether it is paused\n", r.Kind)
 	}
 	return nil
 }
 
-// asksForPauses reports whether it is something that a pause holds up, as far as Redis knows.
-func (r report) asksForPauses() bool {
-	return r.Kind == kindFree || r.Kind == kindOnce || r.Kind == kindLeader
-}
-
-// paused is the pause of a name.
-type paused struct {
-	By    told       `json:"by"`
-	Why   told       `json:"why,omitempty"`
-	Since time.Time  `json:"since"`
-	Until *time.Time `json:"until,omitempty"`
-}
-
-// addPause says whether it is paused.
-func (r *report) addPause(ctx context.Context, client *latchkey.Client) error {
-	p, err := client.Paused(ctx, string(r.Name))
-	if err != nil || p.Since.IsZero() {
-		return err
-	}
-	r.Paused = &paused{By: told(p.By), Why: told(p.Why), Since: p.Since}
-	if !p.Until.IsZero() {
-		r.Paused.Until = &p.Until
-	}
-	if len(r.Holders) == 0 && r.asksForPauses() {
-		r.State = "paused"
-	}
-	return nil
-}
-
-// note is why it is held, or paused.
-func (r report) note() told {
-	if note := r.first().Note; note != "" || r.Paused == nil {
-		return note
-	}
-	return r.Paused.Why
-}
-
-// said is a pause in a line.
-func (p *paused) said(now time.Time) string {
-	line := fmt.Sprintf("paused %v ago by %s", now.Sub(p.Since).Round(time.Second), p.By)
-	if p.Until != nil {
-		line += fmt.Sprintf(", for %v more", p.Until.Sub(now).Round(time.Second))
-	}
-	if p.Why != "" {
-		line += fmt.Sprintf(": %s", p.Why)
-	}
-	return line
-}
-
-// jobRun is one of the last runs of a job.
-type jobRun struct {
-	Tick    time.Time `json:"tick"`
-	Attempt int       `json:"attempt"`
-	Began   time.Time `json:"began"`
-	Took    float64   `json:"took_seconds,omitempty"`
-	Host    told      `json:"host,omitempty"`
-	PID     int       `json:"pid,omitempty"`
-	Label   told      `json:"label,omitempty"`
-	Client  told      `json:"client"`
-	End     string    `json:"end"`
-	Error   told      `json:"error,omitempty"`
-}
-
-// addJob says where a job has come to.
-func (r *report) addJob(ctx context.Context, client *latchkey.Client) error {
-	s, err := once.InspectJob(ctx, client, string(r.Name))
-	if err != nil {
-		return err
-	}
-	if !s.Next.IsZero() {
-		r.Next = &s.Next
-	}
-	for _, j := range s.Runs {
-		r.Runs = append(r.Runs, jobRun{
-			Tick: j.Tick, Attempt: j.Attempt, Began: j.Began, Took: j.Took.Seconds(), Host: told(j.By.Host), PID: j.By.PID,
-			Label: told(j.By.Label), Client: told(j.By.Client), End: j.End.String(), Error: told(j.Err),
-		})
-	}
-	return nil
-}
-
 // printJob shows when a job is due, and its last runs.
-func (r *report) printJob(out io.Writer, now time.Time) {
+func printJob(out io.Writer, r look.Report, now time.Time) {
 	if r.Next != nil {
 		_, _ = fmt.Fprintf(out, "the next tick is due in %v, at %s\n", r.Next.Sub(now).Round(time.Second), r.Next.UTC().Format(time.RFC3339))
 	}

@@ -11,14 +11,16 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 	"github.com/redis/rueidis"
+
+	"github.com/latchkey-go/latchkey/internal/look"
 )
 
 // screen is what top shows on a terminal.
 type screen struct {
 	ctx     context.Context
-	monitor *monitor
+	monitor *look.Monitor
 
-	sight     *sight
+	sight     *look.Sight
 	err       error     // of the last look
 	answered  time.Time // when Redis last answered
 	order     order
@@ -35,13 +37,13 @@ type screen struct {
 // The messages of a screen.
 type (
 	seen struct {
-		sight *sight
+		sight *look.Sight
 		err   error
 	}
 	due struct{}
 )
 
-func newScreen(ctx context.Context, m *monitor) *screen {
+func newScreen(ctx context.Context, m *look.Monitor) *screen {
 	s := &screen{ctx: ctx, monitor: m, order: byLongestWait, table: table.New(table.WithFocused(true)), width: 100, height: 24, answered: time.Now()}
 	styles := table.DefaultStyles()
 	styles.Header = styles.Header.Bold(true).Foreground(lipgloss.Color("6"))
@@ -54,7 +56,7 @@ func (s *screen) Init() tea.Cmd { return s.look }
 
 // look is a command: bubbletea runs it aside.
 func (s *screen) look() tea.Msg {
-	sight, err := s.monitor.look(s.ctx)
+	sight, err := s.monitor.Look(s.ctx)
 	return seen{sight, err}
 }
 
@@ -70,7 +72,7 @@ func (s *screen) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 			s.sight = m.sight
 		}
 		s.arrange()
-		return s, tea.Tick(s.monitor.interval, func(time.Time) tea.Msg { return due{} })
+		return s, tea.Tick(s.monitor.Interval(), func(time.Time) tea.Msg { return due{} })
 	case due:
 		return s, s.look
 	case tea.KeyPressMsg:
@@ -140,25 +142,17 @@ func (s *screen) typed(name, text string) {
 }
 
 // rows are those that are shown.
-func (s *screen) rows() (all []row) {
+func (s *screen) rows() (all []look.Row) {
 	if s.sight == nil {
 		return nil
 	}
-	for _, r := range s.sight.rows {
-		if strings.Contains(strings.ToLower(strings.Join(r.cells(), " ")), strings.ToLower(s.filter)) {
+	for _, r := range s.sight.Rows {
+		if strings.Contains(strings.ToLower(strings.Join(cells(r), " ")), strings.ToLower(s.filter)) {
 			all = append(all, r)
 		}
 	}
 	s.order.sort(all)
 	return all
-}
-
-// cells are the columns of a row.
-func (r row) cells() (cells []string) {
-	for _, c := range columns {
-		cells = append(cells, c.text(r))
-	}
-	return cells
 }
 
 // fitted is a column as wide as it is shown.
@@ -175,7 +169,7 @@ var dispensable = []string{"pid", "host", "note", "hand-offs/s", "kind", "held",
 
 // fit makes columns as narrow as the screen: empty ones go, the widest give way, others are left out, and the
 // name is cut last.
-func (s *screen) fit(rows []row) (shown []fitted) {
+func (s *screen) fit(rows []look.Row) (shown []fitted) {
 	const padding, narrowest = 2, 4
 	total := 0
 	for i, c := range columns {
@@ -301,7 +295,7 @@ func (s *screen) status() string {
 		text += "  ..."
 	}
 	if s.sight != nil {
-		text += fmt.Sprintf("  as of %s  %s", s.sight.At.Format(time.TimeOnly), s.sight.summary())
+		text += fmt.Sprintf("  as of %s  %s", s.sight.At.Format(time.TimeOnly), s.sight.Summary())
 	}
 	if unanswered(s.err) {
 		text += "  " + plainText(s.err.Error())
@@ -317,10 +311,10 @@ func (s *screen) status() string {
 
 // detailsOf is all that is known of a name.
 func (s *screen) detailsOf(name string) string {
-	for _, r := range s.sight.rows {
+	for _, r := range s.sight.Rows {
 		if string(r.Name) == name {
 			var text strings.Builder
-			r.print(&text, s.sight.At)
+			printReport(&text, r.Report, s.sight.At)
 			return strings.TrimRight(text.String(), "\n")
 		}
 	}

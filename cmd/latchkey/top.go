@@ -10,6 +10,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/urfave/cli/v3"
+
+	"github.com/latchkey-go/latchkey/internal/look"
 )
 
 func topCommand() *cli.Command {
@@ -44,9 +46,9 @@ func top(ctx context.Context, c *cli.Command) error {
 	}
 	defer l.close()
 	ctx, stop := context.WithCancel(ctx)
-	m := newMonitor(l, patternOf(c), c.Duration("interval"))
+	m := look.NewMonitor(l.Looker, patternOf(c), c.Duration("interval"))
 	if !c.Bool("no-rates") {
-		defer m.countGrants(ctx)()
+		defer m.CountGrants(ctx)()
 	}
 	defer stop() // before the count is waited for
 	out := c.Root().Writer
@@ -57,26 +59,26 @@ func top(ctx context.Context, c *cli.Command) error {
 		}
 		return err
 	}
-	return m.print(ctx, out, c.Bool("json"), c.Int("count"))
+	return printSights(ctx, m, out, c.Bool("json"), c.Int("count"))
 }
 
-// print prints what there is at each interval, until ctx ends or it was done so often; 0: for ever.
-func (m *monitor) print(ctx context.Context, out io.Writer, asJSON bool, times int) error {
-	tick := time.NewTicker(m.interval)
+// printSights prints what there is at each interval, until ctx ends or it was done so often; 0: for ever.
+func printSights(ctx context.Context, m *look.Monitor, out io.Writer, asJSON bool, times int) error {
+	tick := time.NewTicker(m.Interval())
 	defer tick.Stop()
 	for n := 1; ; n++ {
-		seen, err := m.look(ctx)
+		seen, err := m.Look(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
 			return failed(err)
 		}
-		byLongestWait.sort(seen.rows)
+		byLongestWait.sort(seen.Rows)
 		if asJSON {
 			err = json.NewEncoder(out).Encode(seen)
 		} else {
-			err = seen.print(out)
+			err = printSight(out, seen)
 		}
 		if err != nil || n == times {
 			return err
@@ -89,15 +91,15 @@ func (m *monitor) print(ctx context.Context, out io.Writer, asJSON bool, times i
 	}
 }
 
-// print prints a table.
-func (s *sight) print(out io.Writer) error {
-	if _, err := fmt.Fprintf(out, "%s  %s\n", s.At.Format(time.DateTime), s.summary()); err != nil {
+// printSight prints a table.
+func printSight(out io.Writer, s *look.Sight) error {
+	if _, err := fmt.Fprintf(out, "%s  %s\n", s.At.Format(time.DateTime), s.Summary()); err != nil {
 		return err
 	}
 	t := newTable(out)
 	t.AppendHeader(headerRow())
-	for _, r := range s.rows {
-		t.AppendRow(r.tableRow())
+	for _, r := range s.Rows {
+		t.AppendRow(tableRow(r))
 	}
 	t.SuppressEmptyColumns()
 	t.Render()

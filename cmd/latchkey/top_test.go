@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +20,7 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/fairlock"
 	"github.com/latchkey-go/latchkey/internal/identity"
+	"github.com/latchkey-go/latchkey/internal/look"
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 	"github.com/latchkey-go/latchkey/rlock"
 	"github.com/latchkey-go/latchkey/rueidisclient"
@@ -75,13 +75,13 @@ func TestTopPrints(t *testing.T) {
 	status, out = runCommand(t, s.URL(), "top", "--count", "1", "--json", "o*")
 	require.Zero(t, status, out)
 	var seen struct {
-		Names []row `json:"names"`
+		Names []look.Row `json:"names"`
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &seen))
 	require.Len(t, seen.Names, 1)
 	require.Equal(t, identity.Name("orders:42"), seen.Names[0].Name)
 	require.Greater(t, seen.Names[0].LongestWait, 0.9)
-	require.Equal(t, told("a retry"), seen.Names[0].Waiters[0].Note)
+	require.Equal(t, look.Told("a retry"), seen.Names[0].Waiters[0].Note)
 	for _, args := range [][]string{{"--interval", "1ms"}, {"--count", "0"}, {"a", "b"}} {
 		status, out = runCommand(t, s.URL(), append([]string{"top"}, args...)...)
 		require.Equal(t, statusUsage, status, out)
@@ -112,9 +112,9 @@ func TestTopCountsHandOffs(t *testing.T) {
 	require.Eventually(t, func() bool {
 		for line := range strings.Lines(r.out.String()) {
 			var seen struct {
-				Names []row `json:"names"`
+				Names []look.Row `json:"names"`
 			}
-			if json.Unmarshal([]byte(line), &seen) == nil && len(seen.Names) == 1 && seen.Names[0].rate() > 1 {
+			if json.Unmarshal([]byte(line), &seen) == nil && len(seen.Names) == 1 && seen.Names[0].HandOffs() > 1 {
 				return true
 			}
 		}
@@ -154,21 +154,21 @@ func (k keys) types(s *screen) (quits bool) {
 // A screen sorts, filters, shows details, pauses and ends by keys.
 func TestScreen(t *testing.T) {
 	now := time.Now()
-	rows := func() (all []row) {
+	rows := func() (all []look.Row) {
 		for i := range 40 {
 			since := now.Add(-time.Duration(i) * time.Minute)
 			rate := float64(40 - i)
-			all = append(all, row{
-				report: report{Name: identity.Name(fmt.Sprintf("name-%02d", i)), Kind: kindLock, Waiting: i, Holders: []party{{Owner: "X:1", Host: told(fmt.Sprint("host-", i)), Since: &since, Note: "\x1b[31mred"}}},
-				Rate:   &rate, wait: time.Duration(i) * time.Second, held: time.Duration(i) * time.Minute,
+			all = append(all, look.Row{
+				Report: look.Report{Name: identity.Name(fmt.Sprintf("name-%02d", i)), Kind: look.KindLock, Waiting: i, Holders: []look.Party{{Owner: "X:1", Host: look.Told(fmt.Sprint("host-", i)), Since: &since, Note: "\x1b[31mred"}}},
+				Rate:   &rate, Wait: time.Duration(i) * time.Second, Held: time.Duration(i) * time.Minute,
 			})
 		}
 		return all
 	}
-	s := newScreen(t.Context(), &monitor{interval: time.Second})
+	s := newScreen(t.Context(), look.NewMonitor(nil, "*", time.Second))
 	require.Contains(t, s.content(), "...")
 	s.Update(tea.WindowSizeMsg{Width: 100, Height: 20})
-	s.Update(seen{sight: &sight{Complete: true, At: now, rows: rows(), counts: true}})
+	s.Update(seen{sight: &look.Sight{Complete: true, At: now, Rows: rows(), Counted: true}})
 	first := func() string { return string(s.rows()[0].Name) }
 	require.Equal(t, "name-39", first(), "the longest wait")
 	text := s.content()
@@ -191,14 +191,14 @@ func TestScreen(t *testing.T) {
 	require.Contains(t, s.content(), "filter: HOST-12")
 	keys{"enter"}.types(s)
 	require.Contains(t, s.content(), "name-12: lock, 12 waiting")
-	s.Update(seen{sight: &sight{Complete: true, At: now, rows: rows()[:3]}})
+	s.Update(seen{sight: &look.Sight{Complete: true, At: now, Rows: rows()[:3]}})
 	require.Contains(t, s.content(), "name-12: free")
 	keys{"esc", "esc"}.types(s)
 	require.Len(t, s.rows(), 3)
 	keys{"down", "enter"}.types(s)
 	require.Contains(t, s.content(), "name-01: lock")
 	keys{"esc", "p"}.types(s)
-	s.Update(seen{sight: &sight{Complete: true, At: now, rows: rows()}})
+	s.Update(seen{sight: &look.Sight{Complete: true, At: now, Rows: rows()}})
 	require.Len(t, s.rows(), 3, "it is paused")
 	require.Contains(t, s.content(), "paused")
 	keys{"?"}.types(s)
@@ -227,12 +227,12 @@ func TestTopOnATerminal(t *testing.T) {
 	s := busy(t)
 	client, err := rueidisclient.New(s.Option())
 	require.NoError(t, err)
-	l := &looker{client: client, plain: s.Client(t)}
+	l := look.New(client, s.Client(t), "")
 	defer client.Close()
 	var out output
 	typed, keyboard := io.Pipe()
 	ended := make(chan error, 1)
-	p := tea.NewProgram(newScreen(t.Context(), newMonitor(l, "*", 50*time.Millisecond)),
+	p := tea.NewProgram(newScreen(t.Context(), look.NewMonitor(l, "*", 50*time.Millisecond)),
 		tea.WithContext(t.Context()), tea.WithInput(typed), tea.WithOutput(&out), tea.WithWindowSize(120, 20), tea.WithoutSignalHandler())
 	go func() {
 		_, err := p.Run()
@@ -248,56 +248,13 @@ func TestTopOnATerminal(t *testing.T) {
 	require.Contains(t, out.String(), "latchkey top")
 }
 
-// While all names are being looked for, a look has what clients tell, and says so.
-func TestTopBeforeAllNamesAreKnown(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct{ pattern, shown string }{
-		"all": {"*", "orders:42"}, "a pattern": {"ord?rs:*", "orders:42"}, "another pattern": {"x*", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := busy(t)
-			client, err := rueidisclient.New(s.Option())
-			require.NoError(t, err)
-			defer client.Close()
-			m := newMonitor(&looker{client: client, plain: s.Client(t)}, test.pattern, time.Second)
-			m.finding = make(chan found, 1) // of names that take long
-			look := func() (names []string, all *sight) {
-				all, err := m.look(t.Context())
-				require.NoError(t, err)
-				for _, r := range all.rows {
-					names = append(names, string(r.Name))
-				}
-				return names, all
-			}
-			has := func(names []string) bool {
-				return test.shown == "" && len(names) == 0 || slices.Contains(names, test.shown)
-			}
-			var all *sight
-			require.Eventually(t, func() bool {
-				var names []string
-				names, all = look()
-				return has(names)
-			}, limit, time.Millisecond)
-			require.False(t, all.Complete)
-			require.Contains(t, all.summary(), "names are being looked for")
-			m.finding <- found{names: []string{"orders:42"}}
-			names, all := look()
-			require.True(t, all.Complete)
-			require.NotContains(t, all.summary(), "looked for")
-			require.Contains(t, names, "orders:42")
-			require.Len(t, slices.Compact(slices.Sorted(slices.Values(names))), len(names), "each once")
-		})
-	}
-}
-
 // On a narrow screen names are cut last.
 func TestScreenIsNarrow(t *testing.T) {
-	s := newScreen(t.Context(), &monitor{interval: time.Second})
+	s := newScreen(t.Context(), look.NewMonitor(nil, "*", time.Second))
 	name := strings.Repeat("name", 8)
 	s.Update(tea.WindowSizeMsg{Width: 100, Height: 20})
-	s.Update(seen{sight: &sight{Complete: true, At: time.Now(), rows: []row{{report: report{
-		Name: identity.Name(name), Kind: kindLock, Holders: []party{{Owner: told(strings.Repeat("owner", 20)), Note: told(strings.Repeat("note", 20))}},
+	s.Update(seen{sight: &look.Sight{Complete: true, At: time.Now(), Rows: []look.Row{{Report: look.Report{
+		Name: identity.Name(name), Kind: look.KindLock, Holders: []look.Party{{Owner: look.Told(strings.Repeat("owner", 20)), Note: look.Told(strings.Repeat("note", 20))}},
 	}}}}})
 	require.Contains(t, s.content(), name)
 	s.Update(tea.WindowSizeMsg{Width: 50, Height: 20})
@@ -319,19 +276,6 @@ func TestSilentRedis(t *testing.T) {
 	require.Equal(t, statusAway, top.status(t))
 	require.Contains(t, top.errors.String(), "no answer for 2s")
 	require.Contains(t, []int{0, statusAway}, list.status(t))
-}
-
-// The connection and the question have a timer each. The error is the same whichever is first.
-func TestAnswered(t *testing.T) {
-	for _, early := range []error{context.DeadlineExceeded, fmt.Errorf("read: %w", os.ErrDeadlineExceeded)} {
-		err := answered(t.Context(), func(context.Context) error { return early })
-		require.ErrorIs(t, err, latchkey.ErrUnavailable)
-		require.ErrorContains(t, err, "no answer for 2s")
-	}
-	require.NoError(t, answered(t.Context(), func(context.Context) error { return nil }))
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.Equal(t, context.DeadlineExceeded, answered(ended, func(context.Context) error { return context.DeadlineExceeded }))
 }
 
 // Names that are free are not asked for again and again: a token is all that there is of them.

@@ -13,8 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/latchkey-go/latchkey"
-	"github.com/latchkey-go/latchkey/rlock"
-	"github.com/latchkey-go/latchkey/rwlock"
+	"github.com/latchkey-go/latchkey/internal/look"
 )
 
 func unlockCommand() *cli.Command {
@@ -46,8 +45,8 @@ func unlock(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	out := c.Root().Writer
-	r.print(out, time.Now())
-	if len(r.Holders) == 0 || r.Kind == kindSemaphore {
+	printReport(out, r, time.Now())
+	if len(r.Holders) == 0 || r.Kind == look.KindSemaphore {
 		return exit(statusNotAcquired, "%q is no lock that is held", name)
 	}
 	token := r.Holders[0].Token
@@ -66,7 +65,8 @@ func unlock(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	defer client.Close()
-	taken, err := takeAway(latchkey.WithNote(ctx, c.String("why")), client, name, r, token)
+	l := look.New(client, nil, c.String("prefix")) // to take away needs no plain client
+	taken, err := l.TakeAway(latchkey.WithNote(ctx, c.String("why")), name, r, token)
 	switch {
 	case err != nil:
 		return failed(err)
@@ -84,24 +84,4 @@ func byUser() string {
 		return ""
 	}
 	return " by " + u.Username
-}
-
-func takeAway(ctx context.Context, client *latchkey.Client, name string, r report, token int64) (taken bool, err error) {
-	if r.Kind != kindReadWrite {
-		l, err := rlock.New(client, name)
-		if err != nil {
-			return false, err
-		}
-		return l.ForceUnlockToken(ctx, token)
-	}
-	both, err := rwlock.New(client, name)
-	if err != nil {
-		return false, err
-	}
-	// One half alone: those to whom its release grants the lock may be of the other one.
-	half := both.Write()
-	if r.Shares > 0 {
-		half = both.Read()
-	}
-	return half.ForceUnlockToken(ctx, token)
 }

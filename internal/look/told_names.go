@@ -1,4 +1,4 @@
-package main
+package look
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 // toldNames are the names that match and that clients say they hold or wait for. It asks for the clients that
 // listen, and for their records: so it costs nothing for what is free. It does not have what a client without
 // a subscription or a record has, and what has not lasted for a second.
-func (l *looker) toldNames(ctx context.Context, matches *regexp.Regexp) ([]string, error) {
+func (l *Looker) toldNames(ctx context.Context, matches *regexp.Regexp) ([]string, error) {
 	ids := map[string]bool{}
-	err := eachServer(l.plain, func(_ string, server rueidis.Client) error {
+	err := eachServer(l.Plain, func(_ string, server rueidis.Client) error {
 		return answered(ctx, func(ctx context.Context) error {
 			for _, command := range []string{"CHANNELS", "SHARDCHANNELS"} { // the second one in a cluster, which Redis 6 does not know
 				channels, err := server.Do(ctx, server.B().Arbitrary("PUBSUB", command, lua.Inbox("*")).Build()).AsStrSlice()
@@ -37,7 +37,7 @@ func (l *looker) toldNames(ctx context.Context, matches *regexp.Regexp) ([]strin
 	}
 	var keys []string
 	for id := range ids {
-		if key := identity.KeyBeside(l.prefix+"a name", id); key == identity.Key(l.prefix, id) {
+		if key := identity.KeyBeside(l.Prefix+"a name", id); key == identity.Key(l.Prefix, id) {
 			keys = append(keys, key)
 		}
 	}
@@ -52,20 +52,20 @@ func (l *looker) toldNames(ctx context.Context, matches *regexp.Regexp) ([]strin
 }
 
 // addTold adds what these records tell. One that may not be read tells nothing.
-func (l *looker) addTold(ctx context.Context, records []string, names map[string]bool) error {
+func (l *Looker) addTold(ctx context.Context, records []string, names map[string]bool) error {
 	const longest = 1 << 20 // as a client reads
 	commands := make([]rueidis.Completed, len(records))
 	for i, key := range records {
-		commands[i] = l.plain.B().Getrange().Key(key).Start(0).End(longest - 1).Build()
+		commands[i] = l.Plain.B().Getrange().Key(key).Start(0).End(longest - 1).Build()
 	}
-	for _, reply := range l.plain.DoMulti(ctx, commands...) {
+	for _, reply := range l.Plain.DoMulti(ctx, commands...) {
 		text, err := reply.ToString()
 		if _, refused := rueidis.IsRedisErr(err); err != nil && !refused {
 			return err
 		}
 		record, _ := identity.Parse(text)
 		for _, t := range record.Tenures {
-			if name, ok := strings.CutPrefix(string(t.Key), l.prefix); ok && name != "" {
+			if name, ok := strings.CutPrefix(string(t.Key), l.Prefix); ok && name != "" {
 				names[name] = true
 			}
 		}

@@ -1,4 +1,4 @@
-package main
+package look
 
 import (
 	"context"
@@ -39,7 +39,7 @@ type census struct {
 }
 
 // keys counts what is there, and what will never go.
-func (p *patient) keys(ctx context.Context) finding {
+func (p *Patient) keys(ctx context.Context) Finding {
 	const check = "keys"
 	n := census{names: map[string]bool{}}
 	err := scan(ctx, p.plain, "*_*:*{*", func(keys []string) error {
@@ -56,7 +56,7 @@ func (p *patient) keys(ctx context.Context) finding {
 		lasting, err = p.findLasting(ctx, n.tokens)
 	}
 	if err != nil {
-		return finding{check, "", unknown, err.Error(), "let this user call SCAN"}
+		return Finding{check, "", Unknown, err.Error(), "let this user call SCAN"}
 	}
 	found := fmt.Sprintf("%d names, %d tokens of them, %d clients", len(n.names), len(n.tokens), n.records)
 	if lasting > 0 {
@@ -65,12 +65,12 @@ func (p *patient) keys(ctx context.Context) finding {
 	if len(n.eternal) > 0 {
 		const most = 5
 		shown := strings.Join(n.eternal[:min(most, len(n.eternal))], ", ")
-		return finding{
-			check, "", doubtful, fmt.Sprintf("%s; without an end: %d, as %s", found, len(n.eternal), shown),
+		return Finding{
+			check, "", Doubtful, fmt.Sprintf("%s; without an end: %d, as %s", found, len(n.eternal), shown),
 			"they were held without a lease, or something has taken their TTL: latchkey unlock --force NAME",
 		}
 	}
-	return finding{check, "", fine, found, ""}
+	return Finding{check, "", Fine, found, ""}
 }
 
 func (n *census) count(key, prefix string) {
@@ -86,13 +86,8 @@ func (n *census) count(key, prefix string) {
 	}
 }
 
-// isToken reports whether a key has a name's last fencing token, which stays for a while when all else has gone.
-func isToken(key string) bool {
-	return strings.HasPrefix(key, "redisson_lock_token:") || strings.HasPrefix(key, "latchkey_token:")
-}
-
 // findEternal finds locks that no lease ends.
-func (p *patient) findEternal(ctx context.Context, n *census) error {
+func (p *Patient) findEternal(ctx context.Context, n *census) error {
 	const page = 500
 	names := make([]string, 0, len(n.names))
 	for name := range n.names {
@@ -123,7 +118,7 @@ func (p *patient) findEternal(ctx context.Context, n *census) error {
 }
 
 // findLasting counts the tokens that are kept for longer than a day, as clients with WithRedisson do.
-func (p *patient) findLasting(ctx context.Context, tokens []string) (n int, err error) {
+func (p *Patient) findLasting(ctx context.Context, tokens []string) (n int, err error) {
 	const page, longest = 1000, 25 * time.Hour
 	for part := range slices.Chunk(tokens, page) {
 		var commands []rueidis.Completed

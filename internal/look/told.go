@@ -1,4 +1,4 @@
-package main
+package look
 
 import (
 	"bytes"
@@ -9,14 +9,14 @@ import (
 	"github.com/latchkey-go/latchkey/internal/identity"
 )
 
-// told is a text that came from Redis, where anybody may have written it who may write there. Printed, and as JSON, it has
+// Told is a text that came from Redis, where anybody may have written it who may write there. Printed, and as JSON, it has
 // nothing that a terminal would obey.
-type told string
+type Told string
 
-func (t told) String() string { return identity.Printable(string(t)) }
+func (t Told) String() string { return identity.Printable(string(t)) }
 
 // MarshalJSON has the same text for who reads the JSON, and escapes for who sees it.
-func (t told) MarshalJSON() ([]byte, error) {
+func (t Told) MarshalJSON() ([]byte, error) {
 	plain, err := json.Marshal(string(t))
 	if err != nil {
 		return nil, err

@@ -1,0 +1,114 @@
+package look
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/lua"
+)
+
+// Names returns the names that match a pattern, in their order. Without all it leaves out a name that has a
+// fencing token and nothing else: it is free.
+func (l *Looker) Names(ctx context.Context, pause Pace, pattern string, all bool) ([]string, error) {
+	escaped := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(l.Prefix)
+	found := map[string]bool{}                                                                       // whether there is more of it than a token
+	for _, beside := range []string{"*_*:{" + escaped + pattern + "}", "*_*:" + escaped + pattern} { // names with braces have no others
+		err := scanAt(ctx, l.Plain, pause, beside, func(keys []string) error {
+			for _, key := range keys {
+				if name, ok := lua.NameBeside(key); ok && strings.HasPrefix(name, l.Prefix) && name != l.Prefix {
+					name = strings.TrimPrefix(name, l.Prefix)
+					found[name] = found[name] || all || !isToken(key)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	names := slices.Sorted(maps.Keys(found))
+	unsure := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return found[name] })
+	for part := range slices.Chunk(unsure, 1000) {
+		began := time.Now()
+		if err := answered(ctx, func(ctx context.Context) error { return l.exist(ctx, part, found) }); err != nil {
+			return nil, err
+		}
+		if err := pause(ctx, time.Since(began)); err != nil {
+			return nil, err
+		}
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return !found[name] }), nil
+}
+
+// exist notes which of these names have a key of their own.
+func (l *Looker) exist(ctx context.Context, names []string, found map[string]bool) error {
+	commands := make([]rueidis.Completed, len(names))
+	for i, name := range names {
+		commands[i] = l.Plain.B().Exists().Key(l.Prefix + name).Build()
+	}
+	for i, reply := range l.Plain.DoMulti(ctx, commands...) {
+		n, err := reply.AsInt64()
+		switch {
+		case err != nil && !lua.Forbidden(err): // of such a name a row says so
+			return err
+		case err != nil || n > 0:
+			found[names[i]] = true
+		}
+	}
+	return nil
+}
+
+// Reports says of names what they are, in their order.
+func (l *Looker) Reports(ctx context.Context, names []string) ([]Report, error) {
+	const abreast = 16
+	group, ctx := errgroup.WithContext(ctx) // the first that fails ends all
+	group.SetLimit(abreast)
+	var mu sync.Mutex
+	byName := map[string]Report{}
+	for _, name := range names {
+		group.Go(func() error {
+			var r Report
+			err := answered(ctx, func(ctx context.Context) (err error) {
+				r, err = l.Report(ctx, name)
+				return err
+			})
+			switch {
+			case isOfName(err): // the others can be looked at
+				r.Error = Told(strings.TrimPrefix(err.Error(), "latchkey: "))
+			case err != nil:
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			byName[name] = r
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	all := make([]Report, 0, len(names))
+	for _, name := range names {
+		all = append(all, byName[name])
+	}
+	return all, nil
+}
+
+// isOfName reports whether an error is of one name: it holds something else, or the user may not read it.
+func isOfName(err error) bool {
+	return errors.Is(err, latchkey.ErrWrongType) || errors.Is(err, latchkey.ErrInvalid) || lua.Forbidden(err)
+}
+
+// isToken reports whether a key has a name's last fencing token, which stays for a while when all else has gone.
+func isToken(key string) bool {
+	return strings.HasPrefix(key, "redisson_lock_token:") || strings.HasPrefix(key, "latchkey_token:")
+}
