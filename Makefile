@@ -1,6 +1,6 @@
 GO       ?= go
 ADAPTERS := $(patsubst %,./%/...,$(wildcard adapters/*))
-PACKAGES ?= ./... $(ADAPTERS) ./cmd/latchkey/... ./integration/... ./bench/... ./examples/fencedsql/... ./examples/metrics/... ./latchkeytest/... ./latchkeyvet/... ./otel/... ./tools/...
+PACKAGES ?= ./... $(ADAPTERS) ./cmd/latchkey/... ./integration/... ./bench/... ./examples/fencedsql/... ./examples/metrics/... ./latchkeytest/... ./latchkeyvet/... ./otel/... ./tools/... ./web/...
 # Most tests wait most of their time, so packages run beside each other, and tests within them. What measures is
 # named TestMeasured, and waits for make measured. With LATCHKEY_TEST_REDIS each test flushes one server: they run one
 # at a time.

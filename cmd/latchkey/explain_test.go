@@ -44,7 +44,7 @@ func TestExplain(t *testing.T) {
 
 	require.NoError(t, holder.Process.Signal(syscall.SIGSTOP))
 	out = explain("--watch", "0")
-	require.Contains(t, out, "Its lease was not renewed in 0s: ")
+	require.Contains(t, out, " of its lease is left.")
 	require.Regexp(t, `(?m)^Its lease ends in .*s, unless it is renewed\. Then the next one gets it\.$`, out)
 	require.Zero(t, waiter.status(t), waiter.errors.String())
 }

@@ -10,6 +10,7 @@ require (
 	github.com/creack/pty v1.1.24
 	github.com/jedib0t/go-pretty/v6 v6.8.3
 	github.com/latchkey-go/latchkey v0.0.0
+	github.com/latchkey-go/latchkey/web v0.0.0
 	github.com/redis/rueidis v1.0.79
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/stretchr/testify v1.12.1
@@ -40,4 +41,7 @@ require (
 	golang.org/x/tools v0.48.0 // indirect
 )
 
-replace github.com/latchkey-go/latchkey => ../..
+replace (
+	github.com/latchkey-go/latchkey => ../..
+	github.com/latchkey-go/latchkey/web => ../../web
+)

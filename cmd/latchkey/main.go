@@ -92,6 +92,7 @@ var examples = map[string]string{
 	"latchkey explain":   "latchkey explain orders:42",
 	"latchkey list":      "latchkey list 'orders:*'",
 	"latchkey top":       "latchkey top 'orders:*'",
+	"latchkey web":       "latchkey web --listen 127.0.0.1:9000",
 	"latchkey deadlocks": "latchkey deadlocks --json",
 	"latchkey unlock":    "latchkey unlock --force orders:42",
 	"latchkey pause":     "latchkey pause report --why 'the database moves' --for 2h",
@@ -145,7 +146,7 @@ func subCommands() *cli.Command {
 		// The process ends in main, with the status that an error has.
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
 		Commands: []*cli.Command{
-			lockCommand(), semaphoreCommand(), onceCommand(), latchCommand(), inspectCommand(), explainCommand(), listCommand(), topCommand(), deadlocksCommand(), unlockCommand(), pauseCommand(), resumeCommand(), doctorCommand(), guardCommand(), startCommand(),
+			lockCommand(), semaphoreCommand(), onceCommand(), latchCommand(), inspectCommand(), explainCommand(), listCommand(), topCommand(), webCommand(), deadlocksCommand(), unlockCommand(), pauseCommand(), resumeCommand(), doctorCommand(), guardCommand(), startCommand(),
 			{
 				Name: "version", Usage: "print the version of this program",
 				Action: func(_ context.Context, c *cli.Command) error {

@@ -3,6 +3,7 @@ package look
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,81 +17,119 @@ import (
 type Explanation struct {
 	Report
 
-	renewed bool            // while this looked
-	looked  time.Duration   // for how long it did
-	there   map[Told]string // by owner: whether its process hears
+	there map[Told]string // by owner: whether its process hears
+
+	at    time.Time // of the look
+	since time.Time // the lease of this holder was renewed, as far as looks tell; or the first look at it
+	left  float64   // of the lease then, in seconds
+	seen  bool      // it was renewed while this looked
+	most  float64   // that was seen to be left
 }
 
 // Explain looks at a name until its lease is renewed, or it has another holder, or for so long.
 func (l *Looker) Explain(ctx context.Context, name string, most time.Duration) (e Explanation, err error) {
-	look := func() (r Report, err error) {
-		err = answered(ctx, func(ctx context.Context) error {
-			r, err = l.Report(ctx, name)
-			return err
-		})
-		return r, err
-	}
-	if e.Report, err = look(); err != nil {
+	if e, err = l.ExplainAgain(ctx, name, e); err != nil {
 		return e, err
 	}
-	first, began := e.First(), time.Now()
-	for first.ends() && time.Since(began) < most {
+	for first, began := e.First(), time.Now(); first.ends() && !e.seen && e.First().same(first) && time.Since(began) < most; {
 		select {
 		case <-time.After(min(200*time.Millisecond, most)):
 		case <-ctx.Done():
 			return e, ctx.Err()
 		}
-		if e.Report, err = look(); err != nil {
-			return e, err
-		}
-		e.looked = time.Since(began)
-		now := e.First()
-		if now.Owner != first.Owner || now.Token != first.Token {
-			break
-		}
-		const rounding = 0.2 // s
-		if e.renewed = *now.Remaining > *first.Remaining-e.looked.Seconds()+rounding; e.renewed {
-			break
-		}
-	}
-	e.there = map[Told]string{}
-	const many = 20 // who waits behind so many others is not asked for
-	for _, p := range slices.Concat(e.Holders[:min(many, len(e.Holders))], e.Waiters[:min(many, len(e.Waiters))]) {
-		if e.there[p.Owner], err = l.hears(ctx, string(p.Owner)); err != nil {
+		if e, err = l.ExplainAgain(ctx, name, e); err != nil {
 			return e, err
 		}
 	}
 	return e, nil
 }
 
-// hears says whether the process of an owner is connected, as far as its inbox tells it.
-func (l *Looker) hears(ctx context.Context, owner string) (text string, err error) {
-	client, _, _ := strings.Cut(owner, ":")
-	if client != strings.ToUpper(client) { // Redisson has no inbox
-		return "", nil
+// ExplainAgain looks once, and compares with what was seen before. The zero value is that nothing was.
+func (l *Looker) ExplainAgain(ctx context.Context, name string, before Explanation) (e Explanation, err error) {
+	err = answered(ctx, func(ctx context.Context) error {
+		e.Report, err = l.Report(ctx, name)
+		return err
+	})
+	if err != nil {
+		return e, err
+	}
+	e.at = time.Now()
+	e.compare(before)
+	const many = 20 // who waits behind so many others is not asked for
+	parties := slices.Concat(e.Holders[:min(many, len(e.Holders))], e.Waiters[:min(many, len(e.Waiters))])
+	e.there, err = l.hear(ctx, parties)
+	return e, err
+}
+
+// compare finds out whether the lease was renewed since the look before.
+func (e *Explanation) compare(before Explanation) {
+	p := e.First()
+	if !p.ends() {
+		return
+	}
+	if !p.same(before.First()) {
+		e.since, e.left, e.most = e.at, *p.Remaining, *p.Remaining
+		return
+	}
+	e.since, e.left, e.seen, e.most = before.since, before.left, before.seen, max(before.most, *p.Remaining)
+	const rounding = 0.2 // s
+	if *p.Remaining > e.left-e.at.Sub(e.since).Seconds()+rounding {
+		e.since, e.left, e.seen = e.at, *p.Remaining, true
+	}
+}
+
+// renews reports whether the lease is renewed in time, as each third of it is: half of what was seen is left.
+func (e Explanation) renews() bool { return e.seen && *e.First().Remaining >= e.most/2 }
+
+// Longest is what was seen to be left of the lease at most, in seconds: about as long as the lease is.
+func (e Explanation) Longest() float64 { return e.most }
+
+// same reports whether it is one hold.
+func (p Party) same(other Party) bool {
+	return p.Owner == other.Owner && p.Token == other.Token && p.ends() && other.ends()
+}
+
+// hear says of each owner whether its process is connected, as far as its inbox tells it.
+func (l *Looker) hear(ctx context.Context, parties []Party) (there map[Told]string, err error) {
+	there = map[Told]string{}
+	if len(l.Plain.Nodes()) > 1 {
+		return there, nil // each node knows its own listeners
+	}
+	of := map[string][]Told{}
+	for _, p := range parties {
+		if client, _, _ := strings.Cut(string(p.Owner), ":"); client == strings.ToUpper(client) { // Redisson has no inbox
+			of[lua.Inbox(client)] = append(of[lua.Inbox(client)], p.Owner)
+		}
+	}
+	if len(of) == 0 {
+		return there, nil
 	}
 	err = answered(ctx, func(ctx context.Context) error {
-		if nodes := l.Plain.Nodes(); len(nodes) > 1 {
-			return nil // each node knows its own listeners
-		}
-		m, err := l.Plain.Do(ctx, l.Plain.B().PubsubNumsub().Channel(lua.Inbox(client)).Build()).ToArray()
-		if err != nil || len(m) < 2 {
-			if lua.Forbidden(err) {
-				return nil
+		listen, err := l.Plain.Do(ctx, l.Plain.B().PubsubNumsub().Channel(slices.Sorted(maps.Keys(of))...).Build()).AsIntMap()
+		for inbox, owners := range of {
+			for _, owner := range owners {
+				switch n, told := listen[inbox]; {
+				case !told:
+				case n == 0:
+					there[owner] = absent
+				default:
+					there[owner] = "Its process is connected."
+				}
 			}
-			return err
 		}
-		if n, err := m[1].AsInt64(); err != nil {
-			return err
-		} else if n == 0 {
-			text = "Its process does not listen: it has ended, is cut off, or does without pub/sub."
-		} else {
-			text = "Its process is connected."
+		if lua.Forbidden(err) {
+			return nil
 		}
-		return nil
+		return err
 	})
-	return text, err
+	return there, err
 }
+
+// absent is said of a process that does not hear what it is told.
+const absent = "Its process does not listen: it has ended, is cut off, or does without pub/sub."
+
+// Absent reports whether the process of a party does not hear what it is told; false also if that is not known.
+func (e Explanation) Absent(p Party) bool { return e.there[p.Owner] == absent }
 
 // Lines say it, each thing in a line, and what a person may do. There may be nothing of that.
 func (e Explanation) Lines(now time.Time) (said, advice []string) {
@@ -125,7 +164,7 @@ func (e Explanation) holding(now time.Time) []string {
 	case p.rests():
 		return []string{"It was unlocked, and WithMinHold keeps it taken."}
 	}
-	text := "It is held by " + p.who(now) + e.More() + "."
+	text := "It is held by " + p.Who(now) + e.More() + "."
 	switch {
 	case e.Kind == KindSemaphore:
 		text += fmt.Sprintf(" %d of %d permits are free.", e.Available, e.Capacity)
@@ -138,10 +177,12 @@ func (e Explanation) holding(now time.Time) []string {
 	}
 	switch {
 	case !p.ends():
-	case e.renewed:
+	case e.renews():
 		lines = append(lines, fmt.Sprintf("It renews its lease. %s is left.", p.Lease()))
+	case !e.seen && e.at.Sub(e.since).Seconds() < e.most/3: // no renewal was due for sure
+		lines = append(lines, fmt.Sprintf("%s of its lease is left.", p.Lease()))
 	default:
-		lines = append(lines, fmt.Sprintf("Its lease was not renewed in %v: %s of it is left.", e.looked.Round(time.Second), p.Lease()))
+		lines = append(lines, fmt.Sprintf("Its lease was not renewed in %v: %s of it is left.", e.at.Sub(e.since).Round(time.Second), p.Lease()))
 	}
 	return lines
 }
@@ -154,7 +195,7 @@ func (e Explanation) waiting(now time.Time) []string {
 		return []string{fmt.Sprintf("%d wait.", e.Waiting)}
 	}
 	w := e.Waiters[0]
-	text := fmt.Sprintf("%d wait. The first is %s", e.Waiting, w.who(now))
+	text := fmt.Sprintf("%d wait. The first is %s", e.Waiting, w.Who(now))
 	if w.Permits > 0 {
 		text += fmt.Sprintf(", for %d permits", w.Permits)
 	}
@@ -162,14 +203,14 @@ func (e Explanation) waiting(now time.Time) []string {
 	if there := e.there[w.Owner]; there != "" {
 		lines = append(lines, there)
 	}
-	absent := 0
+	deaf := 0
 	for _, w := range e.Waiters[1:] {
-		if strings.Contains(e.there[w.Owner], "does not listen") {
-			absent++
+		if e.Absent(w) {
+			deaf++
 		}
 	}
-	if absent > 0 {
-		lines = append(lines, fmt.Sprintf("Behind it %d do not listen.", absent))
+	if deaf > 0 {
+		lines = append(lines, fmt.Sprintf("Behind it %d do not listen.", deaf))
 	}
 	return lines
 }
@@ -188,7 +229,7 @@ func (e Explanation) ending() string {
 		return fmt.Sprintf("It is free in %s.", p.Lease())
 	case !p.ends():
 		return "Nothing ends by itself: it has no lease."
-	case e.renewed:
+	case e.renews():
 		return "Nothing ends by itself while that process renews: the holder has to give it back."
 	default:
 		return fmt.Sprintf("Its lease ends in %s, unless it is renewed. Then the next one gets it.", p.Lease())

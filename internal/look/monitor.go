@@ -57,20 +57,23 @@ func (m *Monitor) Look(ctx context.Context) (*Sight, error) {
 	if err := m.find(ctx); err != nil {
 		return nil, err
 	}
-	told, err := m.looker.toldNames(ctx, m.matches)
+	clients, err := m.looker.clients(ctx)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
 	grants, counted := m.granted()
-	names := slices.Concat(m.names, told)
+	names := slices.Concat(m.names, toldNames(clients, m.matches))
 	slices.Sort(names)
 	all, err := m.looker.Reports(ctx, slices.Compact(names))
 	if err != nil {
 		return nil, err
 	}
-	s := &Sight{At: now, Complete: !m.scanned.IsZero(), Rows: []Row{}, Counted: counted && !m.looked.IsZero()}
+	s := &Sight{At: now, Complete: !m.scanned.IsZero(), Rows: []Row{}, Clients: clients, Counted: counted && !m.looked.IsZero()}
 	for _, r := range all {
+		if r.Kind == KindOnce && r.Next != nil || r.Kind == KindLeader {
+			s.Scheduled = append(s.Scheduled, r)
+		}
 		if n := grants[m.looker.Prefix+string(r.Name)]; n > 0 || !r.Free() {
 			row := newRow(r, now)
 			if s.Counted {

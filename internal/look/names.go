@@ -14,6 +14,7 @@ import (
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/lua"
+	"github.com/latchkey-go/latchkey/semaphore"
 )
 
 // Names returns the names that match a pattern, in their order. Without all it leaves out a name that has a
@@ -105,7 +106,7 @@ func (l *Looker) Reports(ctx context.Context, names []string) ([]Report, error) 
 
 // isOfName reports whether an error is of one name: it holds something else, or the user may not read it.
 func isOfName(err error) bool {
-	return errors.Is(err, latchkey.ErrWrongType) || errors.Is(err, latchkey.ErrInvalid) || lua.Forbidden(err)
+	return errors.Is(err, latchkey.ErrWrongType) || errors.Is(err, latchkey.ErrInvalid) || errors.Is(err, semaphore.ErrNotSet) || lua.Forbidden(err)
 }
 
 // isToken reports whether a key has a name's last fencing token, which stays for a while when all else has gone.

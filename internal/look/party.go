@@ -86,8 +86,8 @@ func (p Party) ends() bool {
 // rests reports whether it has unlocked, and what it had stays taken for a while.
 func (p Party) rests() bool { return latchkey.Mode(p.Mode) == latchkey.ModeRest }
 
-// who is a party in words.
-func (p Party) who(now time.Time) string {
+// Who is a party in words.
+func (p Party) Who(now time.Time) string {
 	text := p.Owner.String()
 	if p.PID > 0 {
 		text = fmt.Sprintf("process %d on %s", p.PID, p.Host)

@@ -11,6 +11,9 @@ type Sight struct {
 	Complete bool      `json:"complete"` // all names were looked for; else clients have told these
 	Rows     []Row     `json:"names"`
 	Counted  bool      `json:"-"` // grants were, since the last look
+
+	Scheduled []Report `json:"-"` // jobs and leads, also those that are free
+	Clients   []Client `json:"-"`
 }
 
 // Row is one name.

@@ -1,0 +1,183 @@
+package latchkeyweb
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/internal/identity"
+	"github.com/latchkey-go/latchkey/internal/look"
+	"github.com/latchkey-go/latchkey/internal/session"
+)
+
+// Kind is what an [Action] does.
+type Kind string
+
+// What can be done.
+const (
+	// Unlock takes a lock away from its holder, as latchkey.Lock.ForceUnlock does. Until the holder learns of it, two may hold it.
+	Unlock Kind = "unlock"
+	// Pause holds up a job or a leader, as latchkey.Client.Pause does.
+	Pause Kind = "pause"
+	// Resume ends a pause.
+	Resume Kind = "resume"
+	// Resign has a leader resign: its name is paused for so long that it does.
+	Resign Kind = "resign"
+)
+
+// Action is what somebody wants to do.
+type Action struct {
+	Kind  Kind
+	Name  string // without the client's key prefix
+	Token int64  // of the hold that was shown: when another one has it by then, nothing is done
+	Why   string // at most 200 bytes
+}
+
+// Authorize decides whether the sender of a request may do something, and says who that is, for the log and for those whom it
+// concerns. An error is shown to the sender, and nothing is done. It is asked before the page asks once more, and again before it
+// is done. It may be called at the same time by several goroutines.
+type Authorize func(r *http.Request, a Action) (who string, err error)
+
+// WithActions lets those who may do something: see [Action]. Each is asked for once more, and logged by the client's logger. A
+// form that another site sends is refused. [Handler] refuses nil.
+func WithActions(authorize Authorize) Option {
+	return func(p *page) { p.authorize = authorize; p.acts = true }
+}
+
+// resigns is for how long a name is paused so that its leader resigns: that is within a third of its lease.
+const resigns = 15 * time.Second
+
+// act asks once more, and then does something.
+func (p *page) act(w http.ResponseWriter, r *http.Request) {
+	if !p.acts {
+		http.Error(w, "nothing can be changed here: the page is mounted without actions", http.StatusForbidden)
+		return
+	}
+	if err := p.forms.Check(r); err != nil {
+		http.Error(w, "this form was sent by another site", http.StatusForbidden)
+		return
+	}
+	query := r.URL.Query()
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+	case http.MethodPost:
+		r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
+		if err := r.ParseForm(); err != nil {
+			http.Error(w, "this form cannot be read", http.StatusBadRequest)
+			return
+		}
+		query = r.Form
+	default:
+		w.Header().Set("Allow", "GET, HEAD, POST")
+		http.Error(w, "a form is sent with POST", http.StatusMethodNotAllowed)
+		return
+	}
+	a, err := actionOf(query)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	who, err := p.authorize(r, a)
+	if err != nil {
+		http.Error(w, "you may not do that: "+identity.Printable(err.Error()), http.StatusForbidden)
+		return
+	}
+	p.eye.enter() //nolint:contextcheck // what it begins is for all who look
+	defer p.eye.leave()
+	v := view{Page: "act", Title: titleOf(a), Actions: true, Now: time.Now(), Name: a.Name, Request: a}
+	if r.Method != http.MethodPost {
+		if v.Report, err = p.eye.explain(a.Name); err != nil {
+			v.Away = identity.Printable(err.Error())
+		}
+		p.answer(w, v, http.StatusOK)
+		return
+	}
+	status := http.StatusOK
+	v.Page = "done"
+	if v.Done, err = p.do(r, a, who); err != nil {
+		status, v.Done = http.StatusBadGateway, "It was not done: "+identity.Printable(strings.TrimPrefix(err.Error(), "latchkey: "))
+	}
+	p.logger().LogAttrs(r.Context(), slog.LevelWarn, "latchkey: done by the page",
+		slog.String("action", string(a.Kind)), slog.String("name", a.Name), slog.String("who", who), slog.String("why", a.Why),
+		slog.String("outcome", v.Done))
+	p.answer(w, v, status)
+}
+
+func (p *page) logger() *slog.Logger { return (*session.Handle)(p.client).Client().Options.Logger }
+
+// actionOf is what a form asks for.
+func actionOf(query url.Values) (a Action, err error) {
+	a = Action{Kind: Kind(query.Get("do")), Name: query.Get("n"), Why: identity.Clip(query.Get("why"), identity.MaxNote)}
+	switch {
+	case a.Kind != Unlock && a.Kind != Pause && a.Kind != Resume && a.Kind != Resign:
+		return a, fmt.Errorf("there is no such action: it is unlock, pause, resume or resign")
+	case a.Name == "":
+		return a, fmt.Errorf("the name is missing")
+	}
+	if text := query.Get("token"); text != "" {
+		if a.Token, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return a, fmt.Errorf("the token is no number")
+		}
+	}
+	return a, nil
+}
+
+func titleOf(a Action) string {
+	name := identity.Printable(a.Name)
+	switch a.Kind {
+	case Unlock:
+		return "Take " + name + " away"
+	case Pause:
+		return "Pause " + name
+	case Resume:
+		return "Resume " + name
+	default:
+		return "Have the leader of " + name + " resign"
+	}
+}
+
+// do does it, and says what has become of it.
+func (p *page) do(r *http.Request, a Action, who string) (string, error) {
+	ctx := r.Context()
+	by := identity.Clip(who, identity.MaxNote)
+	switch a.Kind {
+	case Unlock:
+		now, err := p.looker.Report(ctx, a.Name)
+		switch {
+		case err != nil:
+			return "", err
+		case len(now.Holders) == 0 || now.Kind == look.KindSemaphore:
+			return "Nothing was done: it is no lock that is held.", nil
+		case now.First().Token != a.Token:
+			return "Nothing was done: another one holds it now.", nil
+		}
+		note := "by " + who
+		if a.Why != "" {
+			note += ": " + a.Why
+		}
+		taken, err := p.looker.TakeAway(latchkey.WithNote(ctx, note), a.Name, now, a.Token)
+		if err != nil {
+			return "", err
+		}
+		if !taken {
+			return "Nothing was done: that holder has given it back.", nil
+		}
+		return "It was taken away.", nil
+	case Pause:
+		return "It is paused.", p.client.Pause(ctx, a.Name, latchkey.Pause{By: by, Why: a.Why})
+	case Resign:
+		why := "the leader is to resign"
+		if a.Why != "" {
+			why += ": " + a.Why
+		}
+		return fmt.Sprintf("Its leader resigns. Another one, or the same, leads again in %v.", resigns),
+			p.client.Pause(ctx, a.Name, latchkey.Pause{By: by, Why: identity.Clip(why, identity.MaxNote), Until: time.Now().Add(resigns)})
+	default:
+		return "It goes on within ten seconds.", p.client.Resume(ctx, a.Name)
+	}
+}

@@ -1,0 +1,285 @@
+package latchkeyweb
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/latchkey-go/latchkey/internal/identity"
+	"github.com/latchkey-go/latchkey/internal/look"
+)
+
+const (
+	// pause is how long a look is good for.
+	pause = time.Second
+	// lingers is for how long after the last one who looked it keeps what it knows, and counts hand-offs: a person goes from
+	// one page to the next.
+	lingers = 10 * time.Second
+	// kept is how many looks the page remembers.
+	kept = 300
+	// slow is how often it asks for what costs more.
+	slow = 5 * time.Second
+)
+
+// eye is what looks at Redis for all who look at the page. Who asks when a look is older than a second looks; others are given
+// what that one sees. So nothing runs for it in the background but the count of hand-offs.
+type eye struct {
+	looker *look.Looker
+	open   context.Context // ends with the client
+
+	looking sync.Mutex // held by who looks
+
+	mu       sync.Mutex
+	viewers  int
+	session  *watching // nil: nobody looks
+	ending   *time.Timer
+	scene    scene
+	names    map[string]*followed
+	circles  circles
+	rendered map[string]*rendered
+}
+
+// watching is what goes on while somebody looks.
+type watching struct {
+	monitor *look.Monitor
+	ctx     context.Context
+	stop    func()
+}
+
+// scene is what was seen last.
+type scene struct {
+	*look.Sight
+
+	err   error     // of the last look
+	tried time.Time // when that was
+	away  time.Time // since when Redis does not answer; zero: it does
+	past  []moment  // the oldest one first
+	story map[identity.Name][]happened
+	who   map[identity.Name]look.Party // who held what, in the last look
+}
+
+// moment is what one look has seen of all names.
+type moment struct {
+	at            time.Time
+	handOffs      float64
+	counted       bool
+	held, waiting int
+}
+
+// happened is something that a look has seen to have changed.
+type happened struct {
+	At   time.Time
+	What string
+}
+
+// followed is a name that somebody looks at.
+type followed struct {
+	looking sync.Mutex
+	last    look.Explanation
+	err     error
+	at      time.Time
+}
+
+// circles are the deadlocks that were found.
+type circles struct {
+	found [][]look.Link
+	err   error
+	at    time.Time
+}
+
+func newEye(open context.Context, l *look.Looker) *eye {
+	return &eye{
+		looker: l, open: open, names: map[string]*followed{}, rendered: map[string]*rendered{},
+		scene: scene{story: map[identity.Name][]happened{}, who: map[identity.Name]look.Party{}},
+	}
+}
+
+// enter says that somebody looks, until leave.
+func (e *eye) enter() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.viewers++
+	if e.ending != nil {
+		e.ending.Stop()
+		e.ending = nil
+	}
+	if e.session == nil {
+		ctx, cancel := context.WithCancel(e.open)
+		m := look.NewMonitor(e.looker, "*", pause)
+		wait := m.CountGrants(ctx)
+		e.session = &watching{monitor: m, ctx: ctx, stop: func() { cancel(); wait() }}
+	}
+}
+
+func (e *eye) leave() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.viewers--; e.viewers == 0 {
+		var ending *time.Timer
+		ending = time.AfterFunc(lingers, func() { e.end(ending) })
+		e.ending = ending
+	}
+}
+
+// end ends what goes on, unless somebody looks again.
+func (e *eye) end(by *time.Timer) {
+	e.mu.Lock()
+	if e.ending != by {
+		e.mu.Unlock()
+		return
+	}
+	was := e.session
+	e.session, e.ending = nil, nil
+	e.names, e.rendered = map[string]*followed{}, map[string]*rendered{}
+	e.mu.Unlock()
+	was.stop()
+}
+
+// see returns what there is, as of a second ago at most. Whoever calls it has entered.
+func (e *eye) see() scene {
+	e.looking.Lock()
+	defer e.looking.Unlock()
+	e.mu.Lock()
+	now, was, session := time.Now(), e.scene, e.session
+	e.mu.Unlock()
+	if now.Sub(was.tried) < pause {
+		return was
+	}
+	sight, err := session.monitor.Look(session.ctx)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.scene
+	s.tried, s.err = now, err
+	if err != nil {
+		if s.away.IsZero() {
+			s.away = now
+		}
+		e.scene = s
+		return s
+	}
+	s.away = time.Time{}
+	s.Sight = sight
+	s.remember()
+	e.scene = s
+	return s
+}
+
+// remember adds what this look has seen to what is known of the past. It changes no slice that a page may read.
+func (s *scene) remember() {
+	m := moment{at: s.At, counted: s.Counted}
+	who := map[identity.Name]look.Party{}
+	story := map[identity.Name][]happened{}
+	for name, of := range s.story {
+		story[name] = of
+	}
+	for _, r := range s.Rows {
+		m.handOffs += r.HandOffs()
+		m.waiting += r.Waiting
+		if len(r.Holders) > 0 {
+			m.held++
+			who[r.Name] = r.First()
+		}
+		if what := changed(s.who[r.Name], who[r.Name], r.Forced, s.At); what != "" && len(s.past) > 0 {
+			story[r.Name] = tell(story[r.Name], happened{s.At, what})
+		}
+	}
+	for name, before := range s.who {
+		if _, holds := who[name]; !holds && len(s.past) > 0 {
+			if what := changed(before, look.Party{}, nil, s.At); what != "" && !seen(s.Rows, name) {
+				story[name] = tell(story[name], happened{s.At, what})
+			}
+		}
+	}
+	const most = 1000 // names of which something is remembered
+	for name := range story {
+		if len(story) <= most {
+			break
+		}
+		if _, holds := who[name]; !holds {
+			delete(story, name)
+		}
+	}
+	past := append(append([]moment{}, s.past...), m)
+	s.past, s.who, s.story = past[max(0, len(past)-kept):], who, story
+}
+
+func seen(rows []look.Row, name identity.Name) bool {
+	for _, r := range rows {
+		if r.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// tell adds to a story, of which the last ten are kept.
+func tell(story []happened, next happened) []happened {
+	const most = 10
+	all := append(append([]happened{}, story...), next)
+	return all[max(0, len(all)-most):]
+}
+
+// changed says what has become of who held a name; empty: it is the same hold.
+func changed(before, now look.Party, forced *look.Party, at time.Time) string {
+	switch {
+	case before.Owner == now.Owner && before.Token == now.Token:
+		return ""
+	case forced != nil && forced.Since != nil && at.Sub(*forced.Since) < 2*pause:
+		return "It was " + forced.TookAway(at) + "."
+	case now.Owner == "":
+		return "It was given back by " + named(before, at) + "."
+	case before.Owner == "":
+		return "It was taken by " + named(now, at) + "."
+	default:
+		return "It went to " + named(now, at) + "."
+	}
+}
+
+// named is a party in words, without for how long.
+func named(p look.Party, at time.Time) string {
+	p.Since = nil
+	return p.Who(at)
+}
+
+// explain returns what is known of why a name does not move, as of a second ago at most.
+func (e *eye) explain(name string) (look.Explanation, error) {
+	e.mu.Lock()
+	f, session := e.names[name], e.session
+	if f == nil {
+		f = &followed{}
+		e.names[name] = f
+	}
+	e.mu.Unlock()
+	f.looking.Lock()
+	defer f.looking.Unlock()
+	now := time.Now()
+	if now.Sub(f.at) >= pause {
+		next, err := e.looker.ExplainAgain(session.ctx, name, f.last)
+		if f.at, f.err = now, err; err == nil {
+			f.last = next
+		}
+	}
+	return f.last, f.err
+}
+
+// deadlocks returns the circles of waits, as of five seconds ago at most.
+func (e *eye) deadlocks() circles {
+	e.looking.Lock()
+	defer e.looking.Unlock()
+	e.mu.Lock()
+	c, session := e.circles, e.session
+	e.mu.Unlock()
+	if time.Since(c.at) < slow {
+		return c
+	}
+	found, err := e.looker.Client.Deadlocks(session.ctx)
+	c = circles{look.Chains(found), err, time.Now()}
+	if errors.Is(err, context.Canceled) {
+		c.at = time.Time{}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.circles = c
+	return c
+}
