@@ -108,6 +108,10 @@ robustness: ## run random programs of all primitives while things fail, and judg
 robustness-mutations: ## put each of the known faults into a copy of the code, and see that they are found: MUTATIONS=5 for five at random, or a part of a name
 	cd robustness && ROBUSTNESS_MUTATIONS='$(or $(MUTATIONS),all)' $(GO) test -count=1 -timeout 0 -v -run '^TestMutations$$' .
 
+.PHONY: page
+page: ## test the page in a Chromium; with LATCHKEY_UPDATE=1 it makes the pictures of docs/web.md (needs chromium and redis-server)
+	cd web/chromium && LATCHKEY_REQUIRE=chromium $(GO) test -count=1 -v .
+
 .PHONY: bench
 bench: ## compare with other libraries, in minutes; writes tables and charts to docs/appendix/bench (needs redis-server)
 	$(GO) run ./bench
@@ -132,13 +136,13 @@ demo: ## sell a stock from several processes, then break it on purpose
 
 .PHONY: lint
 lint: latchkeyvet ## run golangci-lint, which vets, latchkeyvet, and actionlint on the workflows
-	$(LINT) run $(PACKAGES) ./robustness/...
+	$(LINT) run $(PACKAGES) ./robustness/... ./web/chromium/...
 	$(ACTIONS) .github/workflows/*.yaml
 
 .PHONY: latchkeyvet
 latchkeyvet: ## look for mistakes in the use of latchkey, as its users can
 	bin=$$(mktemp -d) && trap 'rm -rf "$$bin"' EXIT && $(GO) build -o "$$bin/latchkeyvet" ./latchkeyvet/cmd/latchkeyvet && \
-		$(GO) vet -vettool="$$bin/latchkeyvet" $(PACKAGES) ./robustness/...
+		$(GO) vet -vettool="$$bin/latchkeyvet" $(PACKAGES) ./robustness/... ./web/chromium/...
 
 # The targets are Fuzz… in any _test.go. The go command fuzzes one of one package at a time.
 FUZZTIME ?= 10s

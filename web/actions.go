@@ -102,6 +102,7 @@ func (p *page) act(w http.ResponseWriter, r *http.Request) {
 	if v.Done, err = p.do(r, a, who); err != nil {
 		status, v.Done = http.StatusBadGateway, "It was not done: "+identity.Printable(strings.TrimPrefix(err.Error(), "latchkey: "))
 	}
+	p.eye.changed(a.Name)
 	p.logger().LogAttrs(r.Context(), slog.LevelWarn, "latchkey: done by the page",
 		slog.String("action", string(a.Kind)), slog.String("name", a.Name), slog.String("who", who), slog.String("why", a.Why),
 		slog.String("outcome", v.Done))

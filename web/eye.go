@@ -2,7 +2,6 @@ package latchkeyweb
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -32,12 +31,14 @@ type eye struct {
 
 	mu       sync.Mutex
 	viewers  int
+	visits   int       // how often somebody has come
 	session  *watching // nil: nobody looks
-	ending   *time.Timer
 	scene    scene
 	names    map[string]*followed
-	circles  circles
 	rendered map[string]*rendered
+
+	circling sync.Mutex // held by who looks for deadlocks
+	circles  circles
 }
 
 // watching is what goes on while somebody looks.
@@ -85,7 +86,7 @@ type followed struct {
 type circles struct {
 	found [][]look.Link
 	err   error
-	at    time.Time
+	good  time.Time // until when
 }
 
 func newEye(open context.Context, l *look.Looker) *eye {
@@ -100,10 +101,7 @@ func (e *eye) enter() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.viewers++
-	if e.ending != nil {
-		e.ending.Stop()
-		e.ending = nil
-	}
+	e.visits++
 	if e.session == nil {
 		ctx, cancel := context.WithCancel(e.open)
 		m := look.NewMonitor(e.looker, "*", pause)
@@ -116,21 +114,20 @@ func (e *eye) leave() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.viewers--; e.viewers == 0 {
-		var ending *time.Timer
-		ending = time.AfterFunc(lingers, func() { e.end(ending) })
-		e.ending = ending
+		since := e.visits
+		time.AfterFunc(lingers, func() { e.end(since) })
 	}
 }
 
-// end ends what goes on, unless somebody looks again.
-func (e *eye) end(by *time.Timer) {
+// end ends what goes on, unless somebody has come since.
+func (e *eye) end(since int) {
 	e.mu.Lock()
-	if e.ending != by {
+	if e.visits != since {
 		e.mu.Unlock()
 		return
 	}
 	was := e.session
-	e.session, e.ending = nil, nil
+	e.session = nil
 	e.names, e.rendered = map[string]*followed{}, map[string]*rendered{}
 	e.mu.Unlock()
 	was.stop()
@@ -149,8 +146,12 @@ func (e *eye) see() scene {
 	sight, err := session.monitor.Look(session.ctx)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := e.scene
-	s.tried, s.err = now, err
+	s := was
+	if s.err = err; e.scene.tried.Equal(was.tried) { // else somebody has done something meanwhile
+		s.tried = now
+	} else {
+		s.tried = time.Time{}
+	}
 	if err != nil {
 		if s.away.IsZero() {
 			s.away = now
@@ -180,13 +181,13 @@ func (s *scene) remember() {
 			m.held++
 			who[r.Name] = r.First()
 		}
-		if what := changed(s.who[r.Name], who[r.Name], r.Forced, s.At); what != "" && len(s.past) > 0 {
+		if what := became(s.who[r.Name], who[r.Name], r.Forced, s.At); what != "" && len(s.past) > 0 {
 			story[r.Name] = tell(story[r.Name], happened{s.At, what})
 		}
 	}
 	for name, before := range s.who {
 		if _, holds := who[name]; !holds && len(s.past) > 0 {
-			if what := changed(before, look.Party{}, nil, s.At); what != "" && !seen(s.Rows, name) {
+			if what := became(before, look.Party{}, nil, s.At); what != "" && !seen(s.Rows, name) {
 				story[name] = tell(story[name], happened{s.At, what})
 			}
 		}
@@ -220,8 +221,8 @@ func tell(story []happened, next happened) []happened {
 	return all[max(0, len(all)-most):]
 }
 
-// changed says what has become of who held a name; empty: it is the same hold.
-func changed(before, now look.Party, forced *look.Party, at time.Time) string {
+// became says what has become of who held a name; empty: it is the same hold.
+func became(before, now look.Party, forced *look.Party, at time.Time) string {
 	switch {
 	case before.Owner == now.Owner && before.Token == now.Token:
 		return ""
@@ -247,6 +248,10 @@ func (e *eye) explain(name string) (look.Explanation, error) {
 	e.mu.Lock()
 	f, session := e.names[name], e.session
 	if f == nil {
+		const most = 1000 // names that are looked at while somebody looks
+		if len(e.names) >= most {
+			e.names = map[string]*followed{}
+		}
 		f = &followed{}
 		e.names[name] = f
 	}
@@ -263,23 +268,32 @@ func (e *eye) explain(name string) (look.Explanation, error) {
 	return f.last, f.err
 }
 
-// deadlocks returns the circles of waits, as of five seconds ago at most.
-func (e *eye) deadlocks() circles {
-	e.looking.Lock()
-	defer e.looking.Unlock()
+// changed has the next one who looks see what somebody has just done.
+func (e *eye) changed(name string) {
 	e.mu.Lock()
-	c, session := e.circles, e.session
+	e.scene.tried, e.rendered = time.Time{}, map[string]*rendered{}
+	f := e.names[name]
 	e.mu.Unlock()
-	if time.Since(c.at) < slow {
-		return c
+	if f != nil {
+		f.looking.Lock()
+		defer f.looking.Unlock()
+		f.at = time.Time{}
 	}
-	found, err := e.looker.Client.Deadlocks(session.ctx)
-	c = circles{look.Chains(found), err, time.Now()}
-	if errors.Is(err, context.Canceled) {
-		c.at = time.Time{}
+}
+
+// deadlocks returns the circles of waits, as of some seconds ago. It asks for all keys: so where there are many it asks seldom.
+func (e *eye) deadlocks() circles {
+	e.circling.Lock()
+	defer e.circling.Unlock()
+	if time.Now().Before(e.circles.good) {
+		return e.circles
 	}
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.circles = c
-	return c
+	session := e.session
+	e.mu.Unlock()
+	began := time.Now()
+	found, err := e.looker.Client.Deadlocks(session.ctx)
+	const share = 40
+	e.circles = circles{look.Chains(found), err, time.Now().Add(max(slow, share*time.Since(began)))}
+	return e.circles
 }

@@ -55,6 +55,10 @@ func (p *page) current(r *http.Request, query url.Values) []byte {
 	p.eye.mu.Lock()
 	of := p.eye.rendered[key]
 	if of == nil {
+		const most = 1000 // searches
+		if len(p.eye.rendered) >= most {
+			p.eye.rendered = map[string]*rendered{}
+		}
 		of = &rendered{}
 		p.eye.rendered[key] = of
 	}

@@ -113,10 +113,11 @@ func (p *page) view(ctx context.Context, name string, query url.Values) (v view,
 		var err error
 		v.Report, err = p.eye.explain(v.Name)
 		switch {
-		case errors.Is(err, latchkey.ErrInvalid), errors.Is(err, latchkey.ErrWrongType):
-			v.Why = []string{identity.Printable(strings.TrimPrefix(err.Error(), "latchkey: "))}
-		case err == nil || v.Report.Name != "":
+		case err == nil, errors.Is(err, latchkey.ErrUnavailable) && v.Report.Name != "": // then the banner says how old it is
 			v.Why, _ = v.Report.Lines(v.Now)
+			v.Why = v.Why[1:] // the heading has the name
+		default:
+			v.Why = []string{strings.TrimPrefix(err.Error(), "latchkey: ")}
 		}
 		v.Story = slices.Clone(v.Scene.story[identity.Name(v.Name)])
 		slices.Reverse(v.Story)

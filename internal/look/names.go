@@ -17,8 +17,8 @@ import (
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
-// Names returns the names that match a pattern, in their order. Without all it leaves out a name that has a
-// fencing token and nothing else: it is free.
+// Names returns the names that match a pattern, in their order. Without all it leaves out a name of which
+// Redis only remembers something: it is free.
 func (l *Looker) Names(ctx context.Context, pause Pace, pattern string, all bool) ([]string, error) {
 	escaped := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(l.Prefix)
 	found := map[string]bool{}                                                                       // whether there is more of it than a token
@@ -27,7 +27,7 @@ func (l *Looker) Names(ctx context.Context, pause Pace, pattern string, all bool
 			for _, key := range keys {
 				if name, ok := lua.NameBeside(key); ok && strings.HasPrefix(name, l.Prefix) && name != l.Prefix {
 					name = strings.TrimPrefix(name, l.Prefix)
-					found[name] = found[name] || all || !isToken(key)
+					found[name] = found[name] || all || !isMemory(key)
 				}
 			}
 			return nil
@@ -107,6 +107,14 @@ func (l *Looker) Reports(ctx context.Context, names []string) ([]Report, error) 
 // isOfName reports whether an error is of one name: it holds something else, or the user may not read it.
 func isOfName(err error) bool {
 	return errors.Is(err, latchkey.ErrWrongType) || errors.Is(err, latchkey.ErrInvalid) || errors.Is(err, semaphore.ErrNotSet) || lua.Forbidden(err)
+}
+
+// isMemory reports whether a key only remembers something of a name that may be free: its last fencing token, that it was done
+// once, who took it away last. There may be a million of those.
+func isMemory(key string) bool {
+	return isToken(key) || slices.ContainsFunc([]string{"latchkey_once:", "latchkey_share:", "latchkey_forced:", "latchkey_done:"}, func(beside string) bool {
+		return strings.HasPrefix(key, beside)
+	})
 }
 
 // isToken reports whether a key has a name's last fencing token, which stays for a while when all else has gone.

@@ -11,7 +11,7 @@ import (
 
 // untagged are the folders of modules that nobody gets by a version: they are run where the repository is.
 // Their files are released all the same, and need what has tags.
-var untagged = []string{"bench", "integration", "robustness", "tools"}
+var untagged = []string{"bench", "integration", "robustness", "tools", "web/chromium"}
 
 // repoModule is one of the modules of a repository.
 type repoModule struct {

@@ -27,19 +27,26 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer server.Close()
-	var locks [2]*latchkey.Lock
-	for i := range locks {
-		c, err := latchkey.Open("redis://" + server.Addr())
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		if locks[i], err = rlock.New(c, "orders:42"); err != nil {
-			return err
-		}
+	one, err := latchkey.Open("redis://" + server.Addr())
+	if err != nil {
+		return err
 	}
-	return locks[0].Do(ctx, func(ctx context.Context, hold *latchkey.Hold) error {
-		if err := locks[1].TryDo(ctx, charge); !errors.Is(err, latchkey.ErrNotAcquired) {
+	defer one.Close()
+	another, err := latchkey.Open("redis://" + server.Addr())
+	if err != nil {
+		return err
+	}
+	defer another.Close()
+	lock, err := rlock.New(one, "orders:42")
+	if err != nil {
+		return err
+	}
+	same, err := rlock.New(another, "orders:42")
+	if err != nil {
+		return err
+	}
+	return lock.Do(ctx, func(ctx context.Context, hold *latchkey.Hold) error {
+		if err := same.TryDo(ctx, charge); !errors.Is(err, latchkey.ErrNotAcquired) {
 			return fmt.Errorf("another one has the lock as well: %w", err)
 		}
 		fmt.Println("held with token", hold.Token())
