@@ -30,7 +30,7 @@ race: which ## run all tests with the race detector (needs a C compiler)
 
 .PHONY: measured
 measured: ## run what measures times and memory, one test at a time, on a machine with nothing else to do
-	$(GO) test -count=1 -p 1 -vet=off -timeout 30m -run '^TestMeasured' $(if $(filter command environment,$(word 1,$(origin PACKAGES))),$(PACKAGES),./internal/test/whole ./leader ./redlock ./integration/redisson)
+	$(GO) test -count=1 -p 1 -vet=off -timeout 30m -run '^TestMeasured' $(if $(filter command environment,$(word 1,$(origin PACKAGES))),$(PACKAGES),./internal/test/whole ./leader ./redlock ./integration/redisson ./web)
 
 .PHONY: fmt
 fmt: ## format the Go files that differ from the last commit

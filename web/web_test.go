@@ -371,6 +371,25 @@ func TestRedisAway(t *testing.T) {
 	require.NotContains(t, page, "role=\"alert\"")
 }
 
+// A user who may not ask for names sees that; one who may only do that sees what is held.
+func TestRefused(t *testing.T) {
+	redistest.Together(t)
+	s := redistest.NewProcess(t)
+	plain := s.Client(t)
+	held(t, t.Context(), locktest.ClientOf(t, s), "orders")
+	rule := []string{"ACL", "SETUSER", "poor", "on", "nopass", "~*", "&*", "+@all", "-scan", "-psubscribe", "-pubsub"}
+	require.NoError(t, locktest.Do(t, plain, rule...).Error())
+	option := s.Option()
+	option.Username = "poor"
+	h := handler(t, locktest.Client(t, option))
+	require.Contains(t, shows(t, h, "/", "cannot be looked at"), "&#39;scan&#39;")
+	require.NoError(t, locktest.Do(t, plain, "ACL", "SETUSER", "poor", "+scan").Error())
+	page := shows(t, h, "/", "orders")
+	require.NotContains(t, page, "alert")
+	require.NotContains(t, page, "hand-offs a second")
+	require.Contains(t, get(t, h, "/name?n=orders"), "It is held by")
+}
+
 // What happens to a name while somebody looks is told.
 func TestStory(t *testing.T) {
 	redistest.Together(t)

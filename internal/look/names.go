@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/redis/rueidis"
 	"golang.org/x/sync/errgroup"
@@ -18,40 +17,40 @@ import (
 )
 
 // Names returns the names that match a pattern, in their order. Without all it leaves out a name of which
-// Redis only remembers something: it is free.
+// Redis only remembers something: it is free. It keeps none of those, of which there may be a million.
 func (l *Looker) Names(ctx context.Context, pause Pace, pattern string, all bool) ([]string, error) {
 	escaped := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(l.Prefix)
-	found := map[string]bool{}                                                                       // whether there is more of it than a token
-	for _, beside := range []string{"*_*:{" + escaped + pattern + "}", "*_*:" + escaped + pattern} { // names with braces have no others
+	found := map[string]bool{}
+	for n, beside := range []string{"*_*:{" + escaped + pattern + "}", "*_*:" + escaped + pattern} { // names with braces have no others
 		err := scanAt(ctx, l.Plain, pause, beside, func(keys []string) error {
+			var unsure []string
 			for _, key := range keys {
-				if name, ok := lua.NameBeside(key); ok && strings.HasPrefix(name, l.Prefix) && name != l.Prefix {
-					name = strings.TrimPrefix(name, l.Prefix)
-					found[name] = found[name] || all || !isMemory(key)
+				name, ok := lua.NameBeside(key)
+				name, ours := strings.CutPrefix(name, l.Prefix)
+				first := strings.HasSuffix(key, "{"+l.Prefix+name+"}") // the first pattern matches it, and the second one may as well
+				if !ok || !ours || name == "" || first != (n == 0) || found[name] {
+					continue
+				}
+				if all || !isMemory(key) {
+					found[name] = true
+				} else {
+					unsure = append(unsure, name)
 				}
 			}
-			return nil
+			return answered(ctx, func(ctx context.Context) error { return l.exist(ctx, unsure, found) })
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	names := slices.Sorted(maps.Keys(found))
-	unsure := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return found[name] })
-	for part := range slices.Chunk(unsure, 1000) {
-		began := time.Now()
-		if err := answered(ctx, func(ctx context.Context) error { return l.exist(ctx, part, found) }); err != nil {
-			return nil, err
-		}
-		if err := pause(ctx, time.Since(began)); err != nil {
-			return nil, err
-		}
-	}
-	return slices.DeleteFunc(names, func(name string) bool { return !found[name] }), nil
+	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// exist notes which of these names have a key of their own.
+// exist adds those of these names that have a key of their own.
 func (l *Looker) exist(ctx context.Context, names []string, found map[string]bool) error {
+	if len(names) == 0 {
+		return nil
+	}
 	commands := make([]rueidis.Completed, len(names))
 	for i, name := range names {
 		commands[i] = l.Plain.B().Exists().Key(l.Prefix + name).Build()
