@@ -38,7 +38,7 @@ func TestMeasuredMillionNames(t *testing.T) {
 	began, before := time.Now(), processor(t, s)
 	var longest time.Duration
 	var most uint64
-	for time.Since(began) < time.Minute {
+	for time.Since(began) < 20*time.Second {
 		time.Sleep(1100 * time.Millisecond) // the next one looks
 		asked := time.Now()
 		status, _ := ask(h, httptest.NewRequest(http.MethodGet, "/", nil))

@@ -201,6 +201,7 @@ func TestKinds(t *testing.T) {
 	require.Contains(t, get(t, h, "/name?n=free"), "It is free.")
 	jobs := shows(t, h, "/jobs", "no paper")
 	require.Contains(t, jobs, "election")
+	require.Contains(t, get(t, h, "/name?n=report"), "job, the next tick is due in")
 	require.Contains(t, shows(t, h, "/clients", "a service"), "Clients")
 	require.Contains(t, get(t, h, "/doctor"), "is taken and given back")
 	require.Contains(t, get(t, h, "/deadlocks"), "No deadlock")
@@ -245,6 +246,8 @@ func TestActions(t *testing.T) {
 	h := handler(t, c, latchkeyweb.WithActions(anybody))
 	require.Contains(t, get(t, h, "/name?n=orders"), "Take it away")
 	require.Contains(t, get(t, h, "/act?"+unlock.Encode()), "two may hold it")
+	require.NotContains(t, get(t, h, "/act?"+unlock.Encode()), "nothing will be done")
+	require.Contains(t, get(t, h, "/act?do=unlock&n=orders&token=7"), "nothing will be done")
 	for _, site := range []func(*http.Request){
 		func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
 		func(r *http.Request) { r.Header.Set("Origin", "http://other.example") },
@@ -388,6 +391,22 @@ func TestRefused(t *testing.T) {
 	require.NotContains(t, page, "alert")
 	require.NotContains(t, page, "hand-offs a second")
 	require.Contains(t, get(t, h, "/name?n=orders"), "It is held by")
+}
+
+// A holder that has gone is told from one that lives: its process does not listen.
+func TestGone(t *testing.T) {
+	redistest.Together(t)
+	s := redistest.New(t)
+	c := locktest.ClientOf(t, s)
+	gone := locktest.ClientOf(t, s)
+	_, err := latchkey.Must(rlock.New(gone, "orders")).Lock(t.Context())
+	require.NoError(t, err)
+	h := handler(t, c)
+	require.NotContains(t, shows(t, h, "/name?n=orders", "Its process is connected."), "does not listen")
+	require.Error(t, gone.Close(), "something is held")
+	page := shows(t, h, "/name?n=orders", "Its process does not listen")
+	require.Contains(t, page, `<span class="bad">does not listen</span>`)
+	require.Contains(t, page, "Its lease ends in")
 }
 
 // What happens to a name while somebody looks is told.
