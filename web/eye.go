@@ -174,11 +174,15 @@ func (s *scene) remember() {
 	for name, of := range s.story {
 		story[name] = of
 	}
+	there := map[identity.Name]bool{}
 	for _, r := range s.Rows {
+		there[r.Name] = true
 		m.handOffs += r.HandOffs()
 		m.waiting += r.Waiting
 		if len(r.Holders) > 0 {
 			m.held++
+		}
+		if len(r.Holders) == 1 && r.Shares < 2 && r.Kind != look.KindSemaphore { // of several, another one may be the first each time
 			who[r.Name] = r.First()
 		}
 		if what := became(s.who[r.Name], who[r.Name], r.Forced, s.At); what != "" && len(s.past) > 0 {
@@ -186,10 +190,8 @@ func (s *scene) remember() {
 		}
 	}
 	for name, before := range s.who {
-		if _, holds := who[name]; !holds && len(s.past) > 0 {
-			if what := became(before, look.Party{}, nil, s.At); what != "" && !seen(s.Rows, name) {
-				story[name] = tell(story[name], happened{s.At, what})
-			}
+		if !there[name] { // it is free
+			story[name] = tell(story[name], happened{s.At, became(before, look.Party{}, nil, s.At)})
 		}
 	}
 	const most = 1000 // names of which something is remembered
@@ -203,15 +205,6 @@ func (s *scene) remember() {
 	}
 	past := append(append([]moment{}, s.past...), m)
 	s.past, s.who, s.story = past[max(0, len(past)-kept):], who, story
-}
-
-func seen(rows []look.Row, name identity.Name) bool {
-	for _, r := range rows {
-		if r.Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // tell adds to a story, of which the last ten are kept.
@@ -229,7 +222,7 @@ func became(before, now look.Party, forced *look.Party, at time.Time) string {
 	case forced != nil && forced.Since != nil && at.Sub(*forced.Since) < 2*pause:
 		return "It was " + forced.TookAway(at) + "."
 	case now.Owner == "":
-		return "It was given back by " + named(before, at) + "."
+		return "It was held by " + named(before, at) + ", and is no longer."
 	case before.Owner == "":
 		return "It was taken by " + named(now, at) + "."
 	default:

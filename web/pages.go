@@ -62,7 +62,7 @@ func (filter) Kinds() []look.Kind {
 }
 
 // most is how many names a page shows.
-const most = 500
+const most = 200
 
 // apply leaves in rows what the filter wants, the longest wait first.
 func (f filter) apply(rows []look.Row) (shown []look.Row, hidden int) {

@@ -424,5 +424,5 @@ func TestStory(t *testing.T) {
 	second := later.Granted(t)
 	shows(t, h, "/name?n=orders", "It went to")
 	locktest.Unlock(t, second)
-	shows(t, h, "/name?n=orders", "It was given back by")
+	shows(t, h, "/name?n=orders", "(second), and is no longer.")
 }

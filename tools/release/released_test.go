@@ -109,7 +109,7 @@ func TestThisRepository(t *testing.T) {
 	require.Equal(t, []string{
 		"adapters/certmagic/" + next, "adapters/cron/" + next, "adapters/gocron/" + next, "adapters/goose/" + next, "adapters/goredis/" + next, "adapters/tusd/" + next,
 		"cmd/latchkey/" + next, "examples/fencedsql/" + next, "examples/metrics/" + next,
-		"latchkeytest/" + next, "latchkeyvet/" + next, "otel/" + next, next,
+		"latchkeytest/" + next, "latchkeyvet/" + next, "otel/" + next, next, "web/" + next,
 	}, tags)
 	for _, folder := range untagged {
 		require.Contains(t, here, folder+"/go.mod", "a module that is not there need not be named")
