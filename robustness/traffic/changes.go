@@ -44,16 +44,14 @@ func (w *worker) change(rng *rand.Rand, o plan.Object) {
 	if c == nil {
 		return
 	}
+	// One that changes the number by some works beside one that sets it: so one goroutine of one worker does both.
+	if w.Worker > 0 {
+		w.setOnce(rng, c, o)
+		return
+	}
 	sem := w.permitsOf(rng, c, o)
 	ctx, cancel := context.WithTimeout(context.Background(), w.Patience())
 	defer cancel()
-	// One that changes the number by some works beside one that sets it: so one worker does both.
-	if w.Worker > 0 {
-		r := w.witness.Ask(witness.Setting, o, 0, int64(o.Capacity), c.number)
-		_, err := sem.TrySetCapacity(ctx, o.Capacity) // it is set, unless it was lost
-		r.Answered(w.resultOf(c, "TrySetCapacity", err), 0, 0)
-		return
-	}
 	n := o.Capacity + rng.IntN(3)
 	r := w.witness.Ask(witness.Setting, o, 0, int64(n), c.number)
 	result := w.resultOf(c, "SetCapacity", sem.SetCapacity(ctx, n))
@@ -74,6 +72,15 @@ func (w *worker) change(rng *rand.Rand, o plan.Object) {
 	}
 	_, err = sem.AddCapacity(ctx, -some)
 	_ = w.resultOf(c, "AddPermits", err, ofPermits...)
+}
+
+// setOnce sets the number unless it is set.
+func (w *worker) setOnce(rng *rand.Rand, c *client, o plan.Object) {
+	ctx, cancel := context.WithTimeout(context.Background(), w.Patience())
+	defer cancel()
+	r := w.witness.Ask(witness.Setting, o, 0, int64(o.Capacity), c.number)
+	_, err := w.permitsOf(rng, c, o).TrySetCapacity(ctx, o.Capacity)
+	r.Answered(w.resultOf(c, "TrySetCapacity", err), 0, 0)
 }
 
 // changeCounting makes, changes or removes a number of plain permits.

@@ -93,7 +93,12 @@ func (w *worker) run() {
 	}
 	for _, o := range w.Objects { // else a short program may set none, and those who wait for that would look forgotten
 		if o.Changes && o.Family != plan.Counting {
-			working.Go(func() { w.change(plan.RngOf(w.Seed, w.Episode, w.Serial, 1<<32+uint64(o.Index)), o) })
+			working.Go(func() {
+				rng := plan.RngOf(w.Seed, w.Episode, w.Serial, 1<<32+uint64(o.Index))
+				if c := w.any(rng); c != nil {
+					w.setOnce(rng, c, o)
+				}
+			})
 		}
 	}
 	for range w.Routines {
