@@ -1,6 +1,8 @@
 package latchkeyweb
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -26,11 +28,11 @@ const (
 	Pause Kind = "pause"
 	// Resume ends a pause.
 	Resume Kind = "resume"
-	// Resign has a leader resign: its name is paused for so long that it does.
+	// Resign has a leader resign: its name is paused for 15 s, or longer where its lease is longer.
 	Resign Kind = "resign"
 )
 
-// Action is what somebody wants to do.
+// Action is what the sender of a form wants to do.
 type Action struct {
 	Kind  Kind
 	Name  string // without the client's key prefix
@@ -38,19 +40,23 @@ type Action struct {
 	Why   string // at most 200 bytes
 }
 
-// Authorize decides whether the sender of a request may do something, and says who that is, for the log and for those whom it
-// concerns. An error is shown to the sender, and nothing is done. It is asked before the page asks once more, and again before it
+// Authorize decides whether the sender of a request may do something. It returns who that is, which the log, the holder and
+// Inspect then tell; empty: it is not known. An error is shown to the sender, and nothing is done. It is asked before the page asks once more, and again before it
 // is done. It may be called at the same time by several goroutines.
 type Authorize func(r *http.Request, a Action) (who string, err error)
 
-// WithActions lets those who may do something: see [Action]. Each is asked for once more, and logged by the client's logger. A
-// form that another site sends is refused. [Handler] refuses nil.
+// WithActions lets the page change something: see [Action]. The page asks once more before each, tries it for ten seconds, and
+// logs it by the client's logger. It refuses a form of another site. [Handler] refuses nil.
 func WithActions(authorize Authorize) Option {
 	return func(p *page) { p.authorize = authorize; p.acts = true }
 }
 
-// resigns is for how long a name is paused so that its leader resigns: that is within a third of its lease.
-const resigns = 15 * time.Second
+const (
+	// resigns is for how long at least a name is paused so that its leader resigns.
+	resigns = 15 * time.Second
+	// patience is for how long it tries to do something.
+	patience = 10 * time.Second
+)
 
 // act asks once more, and then does something.
 func (p *page) act(w http.ResponseWriter, r *http.Request) {
@@ -99,8 +105,14 @@ func (p *page) act(w http.ResponseWriter, r *http.Request) {
 	}
 	status := http.StatusOK
 	v.Page = "done"
-	if v.Done, err = p.do(r, a, who); err != nil {
-		status, v.Done = http.StatusBadGateway, "It was not done: "+identity.Printable(strings.TrimPrefix(err.Error(), "latchkey: "))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), patience) // what was begun is not broken off by a browser
+	defer cancel()
+	if v.Done, err = p.do(ctx, a, who); err != nil {
+		outcome := "It was not done: "
+		if errors.Is(err, latchkey.ErrUnknownOutcome) {
+			outcome = "It is not known whether it was done: "
+		}
+		status, v.Done = http.StatusBadGateway, outcome+identity.Printable(strings.TrimPrefix(err.Error(), "latchkey: "))
 	}
 	p.eye.changed(a.Name)
 	p.logger().LogAttrs(r.Context(), slog.LevelWarn, "latchkey: done by the page",
@@ -109,7 +121,9 @@ func (p *page) act(w http.ResponseWriter, r *http.Request) {
 	p.answer(w, v, status)
 }
 
-func (p *page) logger() *slog.Logger { return (*session.Handle)(p.client).Client().Options.Logger }
+func (p *page) logger() *slog.Logger {
+	return (*session.Handle)(p.looker.Client).Client().Options.Logger
+}
 
 // actionOf is what a form asks for.
 func actionOf(query url.Values) (a Action, err error) {
@@ -143,42 +157,62 @@ func titleOf(a Action) string {
 }
 
 // do does it, and says what has become of it.
-func (p *page) do(r *http.Request, a Action, who string) (string, error) {
-	ctx := r.Context()
-	by := identity.Clip(who, identity.MaxNote)
+func (p *page) do(ctx context.Context, a Action, who string) (string, error) {
+	client, by := p.looker.Client, identity.Clip(who, identity.MaxNote)
 	switch a.Kind {
 	case Unlock:
-		now, err := p.looker.Report(ctx, a.Name)
-		switch {
-		case err != nil:
-			return "", err
-		case len(now.Holders) == 0 || now.Kind == look.KindSemaphore:
-			return "Nothing was done: it is no lock that is held.", nil
-		case now.First().Token != a.Token:
-			return "Nothing was done: another one holds it now.", nil
-		}
-		note := "by " + who
-		if a.Why != "" {
-			note += ": " + a.Why
-		}
-		taken, err := p.looker.TakeAway(latchkey.WithNote(ctx, note), a.Name, now, a.Token)
-		if err != nil {
-			return "", err
-		}
-		if !taken {
-			return "Nothing was done: that holder has given it back.", nil
-		}
-		return "It was taken away.", nil
+		return p.unlock(ctx, a, who)
 	case Pause:
-		return "It is paused.", p.client.Pause(ctx, a.Name, latchkey.Pause{By: by, Why: a.Why})
+		return "It is paused.", client.Pause(ctx, a.Name, latchkey.Pause{By: by, Why: a.Why})
 	case Resign:
-		why := "the leader is to resign"
-		if a.Why != "" {
-			why += ": " + a.Why
-		}
-		return fmt.Sprintf("Its leader resigns. Another one, or the same, leads again in %v.", resigns),
-			p.client.Pause(ctx, a.Name, latchkey.Pause{By: by, Why: identity.Clip(why, identity.MaxNote), Until: time.Now().Add(resigns)})
+		return p.resign(ctx, a, by)
 	default:
-		return "It goes on within ten seconds.", p.client.Resume(ctx, a.Name)
+		return "It goes on within ten seconds.", client.Resume(ctx, a.Name)
 	}
+}
+
+// unlock takes a lock away from the hold that was shown.
+func (p *page) unlock(ctx context.Context, a Action, who string) (string, error) {
+	now, err := p.looker.Report(ctx, a.Name)
+	switch {
+	case err != nil:
+		return "", err
+	case len(now.Holders) == 0 || now.Kind == look.KindSemaphore:
+		return "Nothing was done: it is no lock that is held.", nil
+	case now.First().Token != a.Token:
+		return "Nothing was done: another one holds it now.", nil
+	}
+	note := a.Why
+	if who != "" {
+		note = strings.TrimSuffix("by "+who+": "+a.Why, ": ")
+	}
+	taken, err := p.looker.TakeAway(latchkey.WithNote(ctx, note), a.Name, now, a.Token)
+	switch {
+	case err != nil:
+		return "", err
+	case !taken:
+		return "Nothing was done: that holder has given it back.", nil
+	}
+	return "It was taken away.", nil
+}
+
+// resign pauses a name for so long that its leader finds out: it asks within a third of its lease, and more than half of the
+// lease is left while it is renewed.
+func (p *page) resign(ctx context.Context, a Action, by string) (string, error) {
+	now, err := p.looker.Report(ctx, a.Name)
+	switch {
+	case err != nil:
+		return "", err
+	case now.Kind != look.KindLeader || len(now.Holders) == 0:
+		return "Nothing was done: no process leads.", nil
+	case now.Paused != nil: // a shorter pause would replace that one
+		return "Nothing was done: the name is paused, so its leader resigns.", nil
+	}
+	lasts := resigns
+	if left := now.First().Remaining; left != nil {
+		lasts = max(lasts, time.Duration(*left*float64(time.Second)))
+	}
+	why := strings.TrimSuffix("the leader is to resign: "+a.Why, ": ")
+	return fmt.Sprintf("Its leader resigns. Another one, or the same, leads again in %s.", briefly(lasts)),
+		p.looker.Client.Pause(ctx, a.Name, latchkey.Pause{By: by, Why: identity.Clip(why, identity.MaxNote), Until: time.Now().Add(lasts)})
 }

@@ -34,7 +34,7 @@ func (d *doctor) examine(ctx context.Context, p *page) diagnosis {
 		return d.last
 	}
 	now := diagnosis{At: time.Now()}
-	patient, err := look.NewPatient(ctx, p.looker.Plain, p.looker.Prefix, func(...latchkey.Option) (*latchkey.Client, error) { return p.client, nil })
+	patient, err := look.NewPatient(ctx, p.looker.Plain, p.looker.Prefix, func(...latchkey.Option) (*latchkey.Client, error) { return p.looker.Client, nil })
 	if err != nil {
 		now.Err = identity.Printable(err.Error())
 		return now

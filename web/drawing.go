@@ -17,7 +17,7 @@ type sparkline struct {
 	Over  string // for how long
 }
 
-// gap is how long nobody has looked for, where there is no line.
+// gap is for how long no page was open, where there is no line.
 const gap = 5 * time.Second
 
 // drawn draws what was counted.
@@ -50,7 +50,7 @@ func drawn(past []moment) (s sparkline) {
 	return s
 }
 
-// circle is a deadlock as a drawing: those who wait stand around, and an arrow goes from each to the one it waits for.
+// circle is a deadlock as a drawing: the waiters stand around, and an arrow goes from each to the one it waits for.
 type circle struct {
 	Size  int
 	Nodes []node

@@ -23,12 +23,12 @@ func Example() {
 	_ = mount
 }
 
-// Those who are on call may take a lock away. Who it is, a proxy in front says.
+// Who is on call may take a lock away. A proxy in front says who it is.
 func ExampleWithActions() {
 	mount := func(client *latchkey.Client) (http.Handler, error) {
 		page, err := latchkeyweb.Handler(client, latchkeyweb.WithActions(
 			func(r *http.Request, a latchkeyweb.Action) (who string, err error) {
-				user := r.Header.Get("X-Forwarded-User") // of a proxy that has asked for a password, and lets nobody else set it
+				user := r.Header.Get("X-Forwarded-User") // set by a proxy that asks for a password, and removes it from what browsers send
 				if user == "" || a.Kind == latchkeyweb.Unlock && !onCall(user) {
 					return "", errors.New("only who is on call")
 				}

@@ -31,8 +31,8 @@ type eye struct {
 
 	mu       sync.Mutex
 	viewers  int
-	visits   int       // how often somebody has come
-	session  *watching // nil: nobody looks
+	visits   int       // how often one has come
+	session  *watching // nil: no one looks
 	scene    scene
 	names    map[string]*followed
 	rendered map[string]*rendered
@@ -41,7 +41,7 @@ type eye struct {
 	circles  circles
 }
 
-// watching is what goes on while somebody looks.
+// watching is what goes on while a page is open.
 type watching struct {
 	monitor *look.Monitor
 	ctx     context.Context
@@ -62,10 +62,9 @@ type scene struct {
 
 // moment is what one look has seen of all names.
 type moment struct {
-	at            time.Time
-	handOffs      float64
-	counted       bool
-	held, waiting int
+	at       time.Time
+	handOffs float64
+	counted  bool
 }
 
 // happened is something that a look has seen to have changed.
@@ -74,7 +73,7 @@ type happened struct {
 	What string
 }
 
-// followed is a name that somebody looks at.
+// followed is a name whose own page is open.
 type followed struct {
 	looking sync.Mutex
 	last    look.Explanation
@@ -96,7 +95,7 @@ func newEye(open context.Context, l *look.Looker) *eye {
 	}
 }
 
-// enter says that somebody looks, until leave.
+// enter says that a page is open, until leave.
 func (e *eye) enter() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -119,7 +118,7 @@ func (e *eye) leave() {
 	}
 }
 
-// end ends what goes on, unless somebody has come since.
+// end ends what goes on, unless a page was opened since.
 func (e *eye) end(since int) {
 	e.mu.Lock()
 	if e.visits != since {
@@ -133,7 +132,7 @@ func (e *eye) end(since int) {
 	was.stop()
 }
 
-// see returns what there is, as of a second ago at most. Whoever calls it has entered.
+// see returns what there is, as of a second ago at most. Its caller has entered.
 func (e *eye) see() scene {
 	e.looking.Lock()
 	defer e.looking.Unlock()
@@ -147,7 +146,7 @@ func (e *eye) see() scene {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := was
-	if s.err = err; e.scene.tried.Equal(was.tried) { // else somebody has done something meanwhile
+	if s.err = err; e.scene.tried.Equal(was.tried) { // else something was done since
 		s.tried = now
 	} else {
 		s.tried = time.Time{}
@@ -178,10 +177,6 @@ func (s *scene) remember() {
 	for _, r := range s.Rows {
 		there[r.Name] = true
 		m.handOffs += r.HandOffs()
-		m.waiting += r.Waiting
-		if len(r.Holders) > 0 {
-			m.held++
-		}
 		if len(r.Holders) == 1 && r.Shares < 2 && r.Kind != look.KindSemaphore { // of several, another one may be the first each time
 			who[r.Name] = r.First()
 		}
@@ -194,7 +189,7 @@ func (s *scene) remember() {
 			story[name] = tell(story[name], happened{s.At, became(before, look.Party{}, nil, s.At)})
 		}
 	}
-	const most = 1000 // names of which something is remembered
+	const most = 1000 // names with a story
 	for name := range story {
 		if len(story) <= most {
 			break
@@ -207,7 +202,7 @@ func (s *scene) remember() {
 	s.past, s.who, s.story = past[max(0, len(past)-kept):], who, story
 }
 
-// tell adds to a story, of which the last ten are kept.
+// tell adds to a story, and keeps its last ten lines.
 func tell(story []happened, next happened) []happened {
 	const most = 10
 	all := append(append([]happened{}, story...), next)
@@ -241,7 +236,7 @@ func (e *eye) explain(name string) (look.Explanation, error) {
 	e.mu.Lock()
 	f, session := e.names[name], e.session
 	if f == nil {
-		const most = 1000 // names that are looked at while somebody looks
+		const most = 1000 // names with a page of their own
 		if len(e.names) >= most {
 			e.names = map[string]*followed{}
 		}
@@ -261,7 +256,7 @@ func (e *eye) explain(name string) (look.Explanation, error) {
 	return f.last, f.err
 }
 
-// changed has the next one who looks see what somebody has just done.
+// changed has the next look see what was just done.
 func (e *eye) changed(name string) {
 	e.mu.Lock()
 	e.scene.tried, e.rendered = time.Time{}, map[string]*rendered{}

@@ -17,7 +17,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
-// A million names that Redis remembers: what a look takes, and how much of the server the page uses while somebody looks.
+// A million names that Redis remembers: what a look takes, and how much of the server the page uses while it is open.
 func TestMeasuredMillionNames(t *testing.T) {
 	s := redistest.NewProcess(t)
 	plain := s.Client(t)

@@ -24,7 +24,7 @@ var texts embed.FS
 
 // view is what a page shows.
 type view struct {
-	Page    string // its name, and that of its template
+	Page    string // its name, and its template's
 	Title   string
 	Live    string // where its changes come from; empty: it has none
 	Actions bool
@@ -50,7 +50,7 @@ type view struct {
 	Done    string // what has become of it
 }
 
-// filter is what of all names is shown.
+// filter is which names are shown.
 type filter struct {
 	Text string
 	Kind look.Kind
@@ -88,7 +88,7 @@ var titles = map[string]string{
 	"": "Now", "name": "Name", "jobs": "Jobs and leaders", "deadlocks": "Deadlocks", "doctor": "Doctor", "clients": "Clients",
 }
 
-// view puts together what a page shows. Whoever calls it has entered.
+// view puts together what a page shows. Its caller has entered.
 func (p *page) view(ctx context.Context, name string, query url.Values) (v view, ok bool) {
 	title, ok := titles[name]
 	if !ok {

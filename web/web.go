@@ -9,8 +9,8 @@
 //
 // # Cost
 //
-// However many look at it, one of them looks at Redis, once a second. When nobody has looked for ten seconds, it asks nothing.
-// A look costs what one of "latchkey top" costs: it bounds what it reads where there are many names.
+// One of all who look at it asks Redis, once a second; each name whose own page is open is one more question. Ten seconds after
+// the last one has gone it asks nothing. A look costs what one of "latchkey top" costs.
 package latchkeyweb
 
 import (
@@ -36,7 +36,6 @@ var assets embed.FS
 // page is the handler.
 type page struct {
 	eye       *eye
-	client    *latchkey.Client
 	looker    *look.Looker
 	authorize Authorize
 	acts      bool
@@ -52,7 +51,7 @@ func Handler(client *latchkey.Client, opts ...Option) (http.Handler, error) {
 		return nil, fmt.Errorf("%w: the client is nil", latchkey.ErrInvalid)
 	}
 	l := look.New(client, inner.Conn.Client, inner.Options.Prefix)
-	p := &page{eye: newEye(inner.Stopped, l), client: client, looker: l, forms: http.NewCrossOriginProtection()}
+	p := &page{eye: newEye(inner.Stopped, l), looker: l, forms: http.NewCrossOriginProtection()}
 	for _, o := range opts {
 		if o == nil {
 			return nil, fmt.Errorf("%w: an option is nil", latchkey.ErrInvalid)

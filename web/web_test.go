@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
@@ -71,7 +72,7 @@ func held(t *testing.T, ctx context.Context, c *latchkey.Client, name string) *l
 	return h
 }
 
-// What is in Redis is text on every page, whoever has written it.
+// What is in Redis is text on every page.
 func TestNothingIsInjected(t *testing.T) {
 	redistest.Together(t)
 	s := redistest.New(t)
@@ -208,7 +209,7 @@ func TestKinds(t *testing.T) {
 	shows(t, h, "/name?n=orders%3A42", "It renews its lease.")
 }
 
-// Nothing can be changed unless the application lets somebody.
+// Nothing can be changed unless the application allows it.
 func TestActions(t *testing.T) {
 	redistest.Together(t)
 	s := redistest.New(t)
@@ -291,11 +292,91 @@ func TestActions(t *testing.T) {
 	p, err = c.Paused(t.Context(), "report")
 	require.NoError(t, err)
 	require.Zero(t, p)
-	_, text = form(h, url.Values{"do": {"resign"}, "n": {"report"}}, nil)
-	require.Contains(t, text, "leads again in 15s")
-	p, err = c.Paused(t.Context(), "report")
-	require.NoError(t, err)
-	require.NotZero(t, p.Until)
+}
+
+// Of what got no answer the page does not say that it was not done.
+func TestUnknown(t *testing.T) {
+	redistest.Together(t)
+	s := redistest.NewProcess(t)
+	h := handler(t, locktest.ClientOf(t, s), latchkeyweb.WithActions(anybody))
+	get(t, h, "/")
+	s.Stop(t)
+	status, text := ask(h, httptest.NewRequest(http.MethodPost, "/act?do=pause&n=report", nil))
+	s.Continue(t)
+	require.Equal(t, http.StatusBadGateway, status)
+	require.Contains(t, text, "It is not known whether it was done")
+}
+
+// The page has the names of its client's prefix alone, on a cluster too, and beside Redisson.
+func TestWhere(t *testing.T) {
+	redistest.Together(t)
+	for name, option := range map[string]func(t *testing.T) rueidis.ClientOption{
+		"one server": func(t *testing.T) rueidis.ClientOption { return redistest.NewProcess(t).Option() },
+		"a cluster":  func(t *testing.T) rueidis.ClientOption { return redistest.NewCluster(t).Option() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at := option(t)
+			c := locktest.Client(t, at, latchkey.WithKeyPrefix("shop:"), latchkey.WithRedisson())
+			held(t, t.Context(), c, "orders")
+			held(t, t.Context(), c, "{stock}:7")
+			held(t, t.Context(), locktest.Client(t, at, latchkey.WithKeyPrefix("other:")), "secret")
+			h := handler(t, c, latchkeyweb.WithActions(anybody))
+			page := shows(t, h, "/", "orders")
+			require.Contains(t, page, "{stock}:7")
+			require.NotContains(t, page, "secret")
+			require.NotContains(t, page, "shop:")
+			name := get(t, h, "/name?n=orders")
+			require.Contains(t, name, "It is held by")
+			token := regexp.MustCompile(`token=(\d+)`).FindStringSubmatch(name)
+			require.Contains(t, get(t, h, "/deadlocks"), "No deadlock")
+			require.Contains(t, shows(t, h, "/clients", "web.test"), "Clients")
+			_, text := ask(h, httptest.NewRequest(http.MethodPost, "/act?do=unlock&n=orders&token="+token[1], nil))
+			require.Contains(t, text, "It was taken away.")
+		})
+	}
+}
+
+// A leader resigns, also one whose lease is so long that it finds out late. A pause that was there is not cut short.
+func TestResign(t *testing.T) {
+	for name, lease := range map[string]time.Duration{"a usual lease": 9 * time.Second, "a long lease": 2 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				c := locktest.ClientOf(t, s)
+				h := handler(t, c, latchkeyweb.WithActions(anybody))
+				resign := func() string {
+					_, text := ask(h, httptest.NewRequest(http.MethodPost, "/act?do=resign&n=election", nil))
+					return text
+				}
+				require.Contains(t, resign(), "Nothing was done: no process leads.")
+				ctx, cancel := context.WithCancel(t.Context())
+				terms, over := make(chan context.Context, 10), make(chan error, 1)
+				go func() {
+					over <- latchkey.Must(leader.New(c, "election", leader.WithLease(lease))).Run(ctx, func(ctx context.Context, _ leader.Term) error {
+						terms <- ctx
+						<-ctx.Done()
+						return nil
+					})
+				}()
+				defer func() { cancel(); <-over }()
+				first := <-terms
+				require.Contains(t, resign(), "Its leader resigns.")
+				select {
+				case <-first.Done():
+				case <-time.After(lease):
+					require.Fail(t, "it does not resign")
+				}
+				require.ErrorIs(t, context.Cause(first), leader.ErrResigned)
+				<-terms // it leads again
+				require.NoError(t, c.Pause(t.Context(), "election", latchkey.Pause{Why: "a release"}))
+				require.Contains(t, resign(), "Nothing was done: the name is paused")
+				p, err := c.Paused(t.Context(), "election")
+				require.NoError(t, err)
+				require.Equal(t, "a release", p.Why)
+				require.Zero(t, p.Until)
+			})
+		})
+	}
 }
 
 // What makes no sense is refused.
@@ -311,7 +392,7 @@ func TestInvalid(t *testing.T) {
 	require.Equal(t, http.StatusMethodNotAllowed, status)
 }
 
-// However many look, one looks at Redis, once a second. When nobody looks, none does.
+// However many look, one looks at Redis, once a second. When no page is open, none does.
 func TestOneLooks(t *testing.T) {
 	redistest.Together(t)
 	s := redistest.NewProcess(t)
@@ -333,12 +414,12 @@ func TestOneLooks(t *testing.T) {
 	require.Positive(t, looks)
 	require.LessOrEqual(t, looks, int(time.Since(began)/time.Second)+1, "fifty look, and Redis is asked as by one")
 	require.LessOrEqual(t, commands(t, s, "pubsub|numsub"), int(time.Since(began)/time.Second)+1, "of a name, too")
-	locktest.Eventually(t, "nobody hears grants", func() bool {
+	locktest.Eventually(t, "no one hears grants", func() bool {
 		n, err := locktest.Do(t, s.Client(t), "PUBSUB", "NUMPAT").AsInt64()
 		require.NoError(t, err)
 		return n == 0
 	})
-	require.Equal(t, looks, commands(t, s, "pubsub|channels"), "nobody has looked since")
+	require.Equal(t, looks, commands(t, s, "pubsub|channels"), "no one has looked since")
 }
 
 // commands is how many of them the server has run, by the begin of their names.
@@ -409,7 +490,7 @@ func TestGone(t *testing.T) {
 	require.Contains(t, page, "Its lease ends in")
 }
 
-// What happens to a name while somebody looks is told.
+// What happens to a name while a page is open is told.
 func TestStory(t *testing.T) {
 	redistest.Together(t)
 	s := redistest.New(t)

@@ -97,7 +97,7 @@ func serveWeb(ctx context.Context, c *cli.Command) error {
 	return err
 }
 
-// isLocal reports whether a host is this machine, as nobody else can reach it.
+// isLocal reports whether a host is this machine, which no other can reach.
 func isLocal(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()

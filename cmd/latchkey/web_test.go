@@ -39,7 +39,7 @@ func fetched(t *testing.T, url string, set func(*http.Request)) (status int, tex
 	return response.StatusCode, string(b)
 }
 
-// latchkey web shows what is held, and ends when it is interrupted, also while somebody looks.
+// latchkey web shows what is held, and ends when it is interrupted, also while a page is open.
 func TestWeb(t *testing.T) {
 	t.Parallel()
 	s := busy(t)

@@ -29,7 +29,7 @@ type Client struct {
 	names []string
 }
 
-// clients are those that tell something. It asks for those that listen, and for their records: so it costs nothing for what
+// clients tell something of themselves. It asks which clients listen, and for their records: so it costs nothing for what
 // is free. It does not have a client without a subscription or a record, and none that has held or waited for less than a second.
 func (l *Looker) clients(ctx context.Context) (all []Client, err error) {
 	ids := map[string]bool{}
@@ -41,7 +41,7 @@ func (l *Looker) clients(ctx context.Context) (all []Client, err error) {
 					return err
 				}
 				for _, channel := range channels {
-					ids[channel[strings.LastIndex(channel, ":")+1:]] = true
+					ids[strings.Trim(channel[strings.LastIndex(channel, ":")+1:], "{}")] = true // in a cluster it has a slot of its own
 				}
 			}
 			return nil

@@ -55,7 +55,7 @@ func (l *Looker) ExplainAgain(ctx context.Context, name string, before Explanati
 	}
 	e.at = time.Now()
 	e.compare(before)
-	const many = 20 // who waits behind so many others is not asked for
+	const many = 200 // who waits behind so many others is not asked for
 	parties := slices.Concat(e.Holders[:min(many, len(e.Holders))], e.Waiters[:min(many, len(e.Waiters))])
 	e.there, err = l.hear(ctx, parties)
 	return e, err

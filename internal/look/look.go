@@ -1,6 +1,6 @@
 // Package look has what the command and a page look at: reports of names, all that is held, what clients tell, why a name does
 // not move, and the checks of a server. It reads Redis as a user does, and says what is there in words and as JSON. How that is
-// laid out, and with what status a process ends, is for those who show it.
+// laid out, and with what status a process ends, is for its callers.
 package look
 
 import (

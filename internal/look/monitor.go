@@ -31,12 +31,12 @@ type Monitor struct {
 	grants map[string]int // by key, since the last look
 }
 
-// NewMonitor returns a Monitor of the names that match a pattern, as Redis reads one. interval is how often whoever has it looks.
+// NewMonitor returns a Monitor of the names that match a pattern, as Redis reads one. interval is how often its owner looks.
 func NewMonitor(l *Looker, pattern string, interval time.Duration) *Monitor {
 	return &Monitor{looker: l, pattern: pattern, matches: matcher(pattern), interval: interval}
 }
 
-// Interval is how often whoever has it looks.
+// Interval is how often its owner looks.
 func (m *Monitor) Interval() time.Duration { return m.interval }
 
 // scanPause is how long after all names were found they are asked for anew. Where there are so many that it takes long, the

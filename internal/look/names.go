@@ -16,8 +16,8 @@ import (
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
-// Names returns the names that match a pattern, in their order. Without all it leaves out a name of which
-// Redis only remembers something: it is free. It keeps none of those, of which there may be a million.
+// Names returns the names that match a pattern, in their order. Without all it leaves out a name
+// that Redis only remembers: it is free. There may be a million, and it keeps none.
 func (l *Looker) Names(ctx context.Context, pause Pace, pattern string, all bool) ([]string, error) {
 	escaped := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(l.Prefix)
 	found := map[string]bool{}
@@ -46,7 +46,7 @@ func (l *Looker) Names(ctx context.Context, pause Pace, pattern string, all bool
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// exist adds those of these names that have a key of their own.
+// exist adds the names that have a key of their own.
 func (l *Looker) exist(ctx context.Context, names []string, found map[string]bool) error {
 	if len(names) == 0 {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
-// A semaphore whose number of permits somebody has deleted is a row that says so: the others can be looked at.
+// A semaphore whose number of permits was deleted is a row that says so: the others can be looked at.
 func TestOneThatCannotBeTold(t *testing.T) {
 	redistest.Together(t)
 	s := redistest.New(t)

@@ -12,7 +12,7 @@ type Sight struct {
 	Rows     []Row     `json:"names"`
 	Counted  bool      `json:"-"` // grants were, since the last look
 
-	Scheduled []Report `json:"-"` // jobs and leads, also those that are free
+	Scheduled []Report `json:"-"` // jobs and leads, also free ones
 	Clients   []Client `json:"-"`
 }
 

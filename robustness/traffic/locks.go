@@ -175,7 +175,7 @@ func (w *worker) downgrade(rng *rand.Rand, c *client, o plan.Object, hold *latch
 	ctx, cancel := context.WithTimeout(context.Background(), w.Patience())
 	defer cancel()
 	next := w.witness.Ask(witness.Section, o, witness.Together, 1, c.number)
-	next.Ends, next.Queued = r.Ends, -1 // it holds already, so it passes those who wait
+	next.Ends, next.Queued = r.Ends, -1 // it holds already, so it passes waiters
 	r.Over(witness.Done)
 	if err := rwlock.Downgrade(ctx, hold); err != nil {
 		next.Over(w.endOf(c, "Downgrade of "+o.Key, err))

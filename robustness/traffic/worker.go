@@ -91,7 +91,7 @@ func (w *worker) run() {
 			}
 		})
 	}
-	for _, o := range w.Objects { // else a short program may set none, and those who wait for that would look forgotten
+	for _, o := range w.Objects { // else a short program may set none, and its waiters would look forgotten
 		if o.Changes && o.Family != plan.Counting {
 			working.Go(func() {
 				rng := plan.RngOf(w.Seed, w.Episode, w.Serial, 1<<32+uint64(o.Index))

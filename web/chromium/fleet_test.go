@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { redistest.MainWithWorkers(m, work) }
 
-// The names that somebody has made up to do harm, and to be hard to show.
+// Names that are made to do harm, and to be hard to show.
 const (
 	wicked = `<script>document.title="owned"</script>`
 	arabic = "قفل الطلبات رقم ٤٢"
@@ -109,7 +109,7 @@ func work(words []string) {
 		}
 	}()
 	if n < 3 {
-		go func() { // three accounts, of which each process has one and wants the next one
+		go func() { // each of three processes has an account, and wants the next one
 			h, err := latchkey.Must(rlock.New(c, fmt.Sprintf("account:%d", n+1))).Lock(ctx)
 			locktest.Check(err)
 			time.Sleep(500 * time.Millisecond)

@@ -146,7 +146,7 @@ func served(t *testing.T) (*redistest.Server, *latchkey.Client, string) {
 	return s, c, web.URL + "/"
 }
 
-// Somebody looks at all pages, takes a lock away, pauses a job, and sees that Redis is away and back.
+// A person looks at all pages, takes a lock away, pauses a job, and sees that Redis is away and back.
 func TestPages(t *testing.T) {
 	s, c, base := served(t)
 	b := look(t, base)
@@ -221,7 +221,7 @@ func TestPages(t *testing.T) {
 	b.says("stock:7781")
 }
 
-// What somebody has written into Redis is text: nothing of it runs, and nothing is loaded from elsewhere.
+// What stands in Redis is text: nothing of it runs, and nothing is loaded from elsewhere.
 func TestNothingRuns(t *testing.T) {
 	_, _, base := served(t)
 	b := look(t, base)
