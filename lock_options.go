@@ -52,6 +52,6 @@ func WithoutReentry() LockOption { return terms.WithoutReentry() }
 // youngest wait ends whose lock has the option, two to four seconds after the circle closed. Default: a circle stays
 // until a context ends.
 //
-// It is the wait-for graph of databases, over processes, made of what clients tell. docs/guarantees.md says which
+// It is the wait-for graph of databases, over processes, made of what clients tell. docs/primitives/locks.md says which
 // circles it misses.
 func WithDeadlockCheck() LockOption { return terms.WithDeadlockCheck() }

@@ -15,7 +15,7 @@
 //
 // What was written before the greater token came stays. So a holder that computes a new value from the old one reads
 // the old one by Eval as well. A plain GET does not do that. Data elsewhere needs the same check there: see
-// docs/usage.md for SQL. A failover that loses the last writes loses them together with their tokens.
+// docs/primitives/fence.md for SQL. A failover that loses the last writes loses them together with their tokens.
 //
 // Keys are your own, without the client's prefix. The companion of a key named K, latchkey_fence:{K}, lives for a day
 // after the last write with a token. Plain commands may read, write or delete the keys: they are not checked. While a slot

@@ -17,19 +17,21 @@ import (
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
-// The snippets of docs/testing.md are the tests below, letter by letter: so they are compiled, and run.
+// The snippets of docs/testing.md, and those of the tutorial that use the kit, are the tests below, letter by letter: so they are compiled, and run.
 func TestPage(t *testing.T) {
-	page, err := os.ReadFile("../docs/testing.md")
-	ok(t, err)
 	here, err := os.ReadFile("page_test.go")
 	ok(t, err)
-	snippets := regexp.MustCompile("(?ms)^```go.*?\n(.*?)^```$").FindAllSubmatch(page, -1)
-	if len(snippets) == 0 {
-		t.Fatal("there is none")
-	}
-	for _, snippet := range snippets {
-		if !strings.Contains(string(here), string(snippet[1])) {
-			t.Errorf("this is no test here:\n%s", snippet[1])
+	for _, name := range []string{"testing", "tutorial"} {
+		page, err := os.ReadFile("../docs/" + name + ".md")
+		ok(t, err)
+		snippets := regexp.MustCompile("(?ms)^```go kit\n(.*?)^```$").FindAllSubmatch(page, -1)
+		if len(snippets) == 0 {
+			t.Fatal("there is none in", name)
+		}
+		for _, snippet := range snippets {
+			if !strings.Contains(string(here), string(snippet[1])) {
+				t.Errorf("%s: this is no test here:\n%s", name, snippet[1])
+			}
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -91,9 +90,8 @@ func demo(ctx context.Context, s settings) error {
 	defer d.view.close()
 	result := summary{Server: "given", Processes: s.processes, Stock: s.stock}
 	if d.url == "" {
-		server := miniredis.NewMiniRedis()
-		server.ClockTTL(true) // leases must end
-		if err := server.Start(); err != nil {
+		server, err := embedded("127.0.0.1:0")
+		if err != nil {
 			return fmt.Errorf("embedded server: %w", err)
 		}
 		defer server.Close()

@@ -98,6 +98,7 @@ var examples = map[string]string{
 	"latchkey pause":     "latchkey pause report --why 'the database moves' --for 2h",
 	"latchkey resume":    "latchkey resume report",
 	"latchkey doctor":    "latchkey doctor --redis rediss://user:password@redis.example:6379",
+	"latchkey serve":     "latchkey serve --listen 127.0.0.1:7000",
 	"latchkey demo":      "latchkey demo --processes 8",
 }
 
@@ -146,7 +147,7 @@ func subCommands() *cli.Command {
 		// The process ends in main, with the status that an error has.
 		ExitErrHandler: func(context.Context, *cli.Command, error) {},
 		Commands: []*cli.Command{
-			lockCommand(), semaphoreCommand(), onceCommand(), latchCommand(), inspectCommand(), explainCommand(), listCommand(), topCommand(), webCommand(), deadlocksCommand(), unlockCommand(), pauseCommand(), resumeCommand(), doctorCommand(), guardCommand(), startCommand(),
+			lockCommand(), semaphoreCommand(), onceCommand(), latchCommand(), inspectCommand(), explainCommand(), listCommand(), topCommand(), webCommand(), deadlocksCommand(), unlockCommand(), pauseCommand(), resumeCommand(), doctorCommand(), serveCommand(), guardCommand(), startCommand(),
 			{
 				Name: "version", Usage: "print the version of this program",
 				Action: func(_ context.Context, c *cli.Command) error {

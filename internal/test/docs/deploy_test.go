@@ -13,7 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
-// docs/deploy.md has every line that the library logs, and docs/operations.md none that it does not log.
+// docs/deploy.md has every line that the library logs, and docs/emergencies.md none that it does not log.
 // docs/deploy.md says what each parameter of a URL means.
 func TestDeployHasAll(t *testing.T) {
 	text, err := os.ReadFile("docs/deploy.md")
@@ -29,12 +29,12 @@ func TestDeployHasAll(t *testing.T) {
 	}
 	require.Len(t, lines, strings.Count(listed, "\n| `")+1, "rows; one of them has two lines")
 
-	symptoms, err := os.ReadFile("docs/operations.md")
+	symptoms, err := os.ReadFile("docs/emergencies.md")
 	require.NoError(t, err)
 	quoted := regexp.MustCompile("`latchkey: ([^`]+)`").FindAllStringSubmatch(string(symptoms), -1)
 	require.NotEmpty(t, quoted)
 	for _, line := range quoted {
-		require.Contains(t, lines, line[1], "docs/operations.md quotes a line that is not logged")
+		require.Contains(t, lines, line[1], "docs/emergencies.md quotes a line that is not logged")
 	}
 
 	rueidis, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/redis/rueidis").Output()

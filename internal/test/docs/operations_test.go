@@ -21,11 +21,11 @@ import (
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
-// firstColumn are the texts in backquotes in the first cells of the tables of docs/operations.md that have
+// firstColumn are the texts in backquotes in the first cells of the tables of docs/emergencies.md that have
 // this heading.
 func firstColumn(t *testing.T, heading string) (texts []string) {
 	t.Helper()
-	text, err := os.ReadFile("docs/operations.md")
+	text, err := os.ReadFile("docs/emergencies.md")
 	require.NoError(t, err)
 	tables := strings.Split(string(text), "\n| "+heading+" |")[1:]
 	require.NotEmpty(t, tables, heading)
@@ -44,8 +44,8 @@ func firstColumn(t *testing.T, heading string) (texts []string) {
 	return texts
 }
 
-// What docs/operations.md says that errors say is in a text of the code.
-func TestOperationsQuotesErrors(t *testing.T) {
+// What docs/emergencies.md says that errors say is in a text of the code.
+func TestEmergenciesQuoteErrors(t *testing.T) {
 	var said strings.Builder
 	for _, file := range sources(t, ".", ".go") {
 		if file.isTest() {
@@ -68,13 +68,13 @@ func TestOperationsQuotesErrors(t *testing.T) {
 	for _, heading := range []string{"the error says", "the reason says"} {
 		for _, text := range firstColumn(t, heading) {
 			exists := strings.Contains(said.String(), strings.TrimSuffix(text, " …"))
-			require.True(t, exists, "docs/operations.md: no error says %q", text)
+			require.True(t, exists, "docs/emergencies.md: no error says %q", text)
 		}
 	}
 }
 
-// The codes of Redis that docs/operations.md explains are those that are waited for, and some that are not.
-func TestOperationsHasCodes(t *testing.T) {
+// The codes of Redis that docs/emergencies.md explains are those that are waited for, and some that are not.
+func TestEmergenciesHaveCodes(t *testing.T) {
 	explained := firstColumn(t, "code")
 	source, err := os.ReadFile("internal/lua/errors.go")
 	require.NoError(t, err)
@@ -85,9 +85,9 @@ func TestOperationsHasCodes(t *testing.T) {
 	waited := regexp.MustCompile(`"([A-Z]+) ?"`).FindAllStringSubmatch(list, -1)
 	require.NotEmpty(t, waited)
 	for _, code := range waited {
-		require.Contains(t, explained, code[1], "docs/operations.md lacks a code that is waited for")
+		require.Contains(t, explained, code[1], "docs/emergencies.md lacks a code that is waited for")
 	}
-	text, err := os.ReadFile("docs/operations.md")
+	text, err := os.ReadFile("docs/emergencies.md")
 	require.NoError(t, err)
 	for _, row := range regexp.MustCompile("(?m)^\\| (`[A-Z]{3,}`(?:, `[A-Z]{3,}`)*) \\| [^|]+ \\| ([^|]+) \\|").FindAllStringSubmatch(string(text), -1) {
 		for code := range strings.SplitSeq(row[1], ", ") {
@@ -97,8 +97,8 @@ func TestOperationsHasCodes(t *testing.T) {
 	}
 }
 
-// Each command of docs/operations.md runs as it stands there, and shows what there is to see.
-func TestOperationsCommands(t *testing.T) {
+// Each command of docs/emergencies.md runs as it stands there, and shows what there is to see.
+func TestEmergenciesCommands(t *testing.T) {
 	server := redistest.NewProcess(t)
 	c, err := latchkey.Open(server.URL())
 	require.NoError(t, err)
@@ -119,7 +119,7 @@ func TestOperationsCommands(t *testing.T) {
 	}, 20*time.Second, time.Millisecond)
 	defer lead(t, c)()
 
-	text, err := os.ReadFile("docs/operations.md")
+	text, err := os.ReadFile("docs/emergencies.md")
 	require.NoError(t, err)
 	plain, commands := server.Client(t), regexp.MustCompile(`(?m)^redis-cli (.*?)(?: +#.*)?$`).FindAllStringSubmatch(string(text), -1)
 	require.Greater(t, len(commands), 20)

@@ -29,6 +29,10 @@ func TestPicturesAreTrue(t *testing.T) {
 				statesAreTrue(t, picture)
 				continue
 			}
+			if strings.HasPrefix(picture, "flowchart LR\n") {
+				choicesAreTrue(t, document, picture)
+				continue
+			}
 			require.True(t, strings.HasPrefix(picture, "sequenceDiagram\n"), "%s: another kind of picture needs another check", document)
 			participants := map[string]bool{}
 			for _, p := range regexp.MustCompile(`(?m)^    participant (\w+) as .+$`).FindAllStringSubmatch(picture, -1) {
@@ -50,6 +54,27 @@ func TestPicturesAreTrue(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, pictures, 4)
+}
+
+// choicesAreTrue sees that a picture of which primitive to use leads to all of them, each with a page.
+func choicesAreTrue(t *testing.T, document, picture string) {
+	t.Helper()
+	led := map[string]bool{}
+	for _, arrow := range regexp.MustCompile(`(?m)^    \w+ -->\|[^|]+\| (\w+)\[(\w+)\]$`).FindAllStringSubmatch(picture, -1) {
+		require.Equal(t, arrow[1], arrow[2], document)
+		led[arrow[1]] = true
+	}
+	for _, room := range public() {
+		if room != "latchkey" && room != "rueidisclient" {
+			require.True(t, led[room], "%s: nothing leads to %s", document, room)
+			require.FileExists(t, filepath.Join("docs", "primitives", room+".md"))
+			delete(led, room)
+		}
+	}
+	require.Empty(t, led, document)
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	require.Contains(t, string(readme), picture, "README.md shows the same")
 }
 
 // statesAreTrue compares a picture of the life of a tenure with the table of its states: each of them is in

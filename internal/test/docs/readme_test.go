@@ -25,8 +25,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/test/redistest"
 )
 
-// readmeProcesses is how many run what the documents show, at the same time: the barrier of docs/usage.md
-// waits for as many.
+// readmeProcesses is how many run what the documents show, at the same time: callers of docs/primitives/once.md share one
+// result.
 const readmeProcesses = 8
 
 // readmeURL is where the documents say that Redis is.
@@ -75,9 +75,6 @@ var (
 func say(what ...any) error { _, err := fmt.Println(what...); return err }
 
 func charge(ctx context.Context, token int64) error { return errors.Join(ctx.Err(), say("charged", token)) }
-func upload(ctx context.Context) error              { return errors.Join(ctx.Err(), say("uploaded")) }
-func lookUp(ctx context.Context) error              { return errors.Join(ctx.Err(), say("found")) }
-func simulate(context.Context)                      { _ = say("simulated") }
 func use(token []byte) error                        { return say("used", string(token)) }
 func work(ctx context.Context, c *latchkey.Client) error { return errors.Join(c.Check(ctx), say("worked")) }
 var local sync.Mutex
@@ -85,9 +82,6 @@ func indexLocally(ctx context.Context, page int) error { local.Lock(); defer loc
 func index(ctx context.Context, page int) error           { return ctx.Err() }
 func saveState(ctx context.Context, page int) error       { return ctx.Err() }
 func freshToken() string                                  { return "" }
-func migrate(ctx context.Context, token int64) error {
-	return errors.Join(ctx.Err(), say("migrated", token))
-}
 const old = "spent"
 
 func load(context.Context) (string, error) { return old, nil }
@@ -131,14 +125,10 @@ func TestReadmeSnippets(t *testing.T) {
 			}
 			redistest.EachServed(t, func(t *testing.T, s *redistest.Server) {
 				said := runSnippets(t, program, document, s.URL())
-				if document == "README.md" {
-					require.Len(t, slices.Compact(said["charged"]), 2*readmeProcesses, "each charge has a token of its own")
-				}
-				if document == "docs/usage.md" {
-					require.Len(t, said["found"], readmeProcesses)
-					require.Len(t, said["uploaded"], readmeProcesses)
-					require.Len(t, said["simulated"], 3*readmeProcesses)
-					require.Len(t, said["migrated"], 1)
+				switch document {
+				case "docs/tutorial.md":
+					require.Len(t, slices.Compact(said["charged"]), readmeProcesses, "each charge has a token of its own")
+				case "docs/primitives/once.md":
 					require.Len(t, said["used"], readmeProcesses)
 					require.Less(t, len(said["refreshed"]), readmeProcesses, "of those that come together one refreshes")
 					require.NotEmpty(t, said["reported"])
@@ -156,10 +146,12 @@ func documents(t *testing.T) []string {
 	require.NoError(t, err)
 	more, err := filepath.Glob("docs/*.md")
 	require.NoError(t, err)
+	pages, err := filepath.Glob("docs/primitives/*.md")
+	require.NoError(t, err)
 	appendix, err := filepath.Glob("docs/appendix/*.md")
 	require.NoError(t, err)
 	require.Contains(t, all, "README.md")
-	return slices.Concat(all, more, appendix)
+	return slices.Concat(all, more, pages, appendix)
 }
 
 // snippetsOf returns what is Go in each document that has some.
@@ -178,10 +170,10 @@ func snippetsOf(t *testing.T) map[string][]string {
 			}
 		}
 	}
-	require.NotEmpty(t, all["README.md"])
+	require.NotEmpty(t, all["docs/primitives/locks.md"])
 	text, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	require.LessOrEqual(t, strings.Count(string(text), "\n"), 117, "README.md is what a visitor reads first: the rest is in docs")
+	require.LessOrEqual(t, strings.Count(string(text), "\n"), 100, "README.md is what a visitor reads first: the rest is in docs")
 	return all
 }
 

@@ -1,14 +1,17 @@
 package docs_test
 
 import (
+	"bytes"
 	"fmt"
 	"go/ast"
 	"go/doc"
+	"go/format"
 	"go/parser"
 	"go/token"
 	"go/types"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,13 +24,13 @@ import (
 var errorsToDo = map[string][2]string{
 	"latchkey.ErrNotAcquired":    {"`TryLock`, `TryLockFor`, `TryAcquire`, `TryDo`, `Drain`", "do something else, or try later; `*latchkey.Error` has the holder"},
 	"latchkey.ErrNotHeld":        {"`Unlock`, `Release`, `Attach`, `Downgrade`", "mend the program: a hold is unlocked once"},
-	"latchkey.ErrLost":           {"`Hold.Err`, the cause of a hold's context, `Unlock`, `Do`", "stop the work, and let the store compare tokens; [why](operations.md#errlost)"},
+	"latchkey.ErrLost":           {"`Hold.Err`, the cause of a hold's context, `Unlock`, `Do`", "stop the work, and let the store compare tokens; [why](emergencies.md#errlost)"},
 	"latchkey.ErrReleased":       {"`Hold.Err`, the cause of a hold's context", "nothing: the hold was unlocked"},
 	"latchkey.ErrReentered":      {"`Lock` with `WithoutReentry`, `Run` and `Do` inside their own function", "mend the program: its caller holds the lock"},
 	"latchkey.ErrClosed":         {"every call after `Close` or `Shutdown`", "end: the process is about to"},
 	"latchkey.ErrTooManyWaiters": {"`Lock`, `Acquire`, `Await`", "shed load, or hold for a shorter time"},
-	"latchkey.ErrWrongType":      {"every call that reads or writes the key", "one name for one kind of thing; [which](operations.md#errwrongtype)"},
-	"latchkey.ErrUnavailable":    {"every call that asks Redis", "try again; [what the cause says](operations.md#errunavailable)"},
+	"latchkey.ErrWrongType":      {"every call that reads or writes the key", "one name for one kind of thing; [which](emergencies.md#errwrongtype)"},
+	"latchkey.ErrUnavailable":    {"every call that asks Redis", "try again; [what the cause says](emergencies.md#errunavailable)"},
 	"latchkey.ErrUnknownOutcome": {"`Unlock`, `Release`, `Detach`, `ForceUnlock`, and calls that change a number", "ask (`Inspect`, `Available`, `Count`) before you repeat it"},
 	"latchkey.ErrDeadlock":       {"`Lock` with `WithDeadlockCheck`", "give back what you hold, and take the locks in one order, as `multilock` does"},
 	"latchkey.ErrNotReplicated":  {"`Lock`, `TryLock`, `Acquire` with `WithReplicas`", "try again; look at the replicas"},
@@ -121,17 +124,15 @@ func bounds(text string) string {
 	return cell(strings.Join(found, " "))
 }
 
-// docs/reference.md has every exported error and every option, as their comments say it.
-// LATCHKEY_UPDATE=1 writes it anew.
+// docs/reference.md has every exported error, as its comment says it. LATCHKEY_UPDATE=1 writes it anew.
 func TestReference(t *testing.T) {
-	var errs, options []string
+	var errs []string
 	unknown := map[string]bool{}
 	for name := range errorsToDo {
 		unknown[name] = true
 	}
 	for _, room := range public() {
-		p := documented(t, room)
-		for _, v := range p.Vars {
+		for _, v := range documented(t, room).Vars {
 			for _, spec := range v.Decl.Specs {
 				spec := spec.(*ast.ValueSpec)
 				name := spec.Names[0].Name
@@ -149,6 +150,21 @@ func TestReference(t *testing.T) {
 				errs = append(errs, fmt.Sprintf("| `%s` | %s | %s | %s |\n", full, cell(errorName.ReplaceAllString(text, "")), advice[0], advice[1]))
 			}
 		}
+	}
+	require.Empty(t, unknown, "errors that are gone")
+	require.Greater(t, len(errs), 25)
+	generated(t, "docs/reference.md", func(string, string) string {
+		return "| error | when | returned by | what you do |\n|---|---|---|---|\n" + strings.Join(errs, "")
+	})
+}
+
+// The page of each primitive, and those of the client and of all locks, have their options as the comments say them, and
+// the Example of the package as a program. Each option is on a page. LATCHKEY_UPDATE=1 writes these parts anew.
+func TestPrimitives(t *testing.T) {
+	options := map[string][]string{} // rows, by package and type
+	missing := map[string]bool{}
+	for _, room := range public() {
+		p := documented(t, room)
 		functions := slices.Clone(p.Funcs)
 		for _, typ := range p.Types {
 			functions = append(functions, typ.Funcs...)
@@ -158,24 +174,62 @@ func TestReference(t *testing.T) {
 				continue
 			}
 			first := sentences(strings.Join(strings.Fields(f.Doc), " "))[0]
-			options = append(options, fmt.Sprintf("| `%s.%s` | `%s` | %s | %s |\n",
-				room, f.Name, types.ExprString(f.Decl.Type.Results.List[0].Type), cell(strings.TrimPrefix(first, f.Name+" ")), bounds(f.Doc)))
+			of := room + "." + types.ExprString(f.Decl.Type.Results.List[0].Type)
+			missing[of] = true
+			options[of] = append(options[of], fmt.Sprintf("| `%s.%s` | %s | %s |\n", room, f.Name, cell(strings.TrimPrefix(first, f.Name+" ")), bounds(f.Doc)))
 		}
 	}
-	require.Empty(t, unknown, "errors that are gone")
-	require.Greater(t, len(errs), 25)
-	require.Greater(t, len(options), 50)
-	want := "# Errors and options\n\nAll errors that you can compare with `errors.Is`, and all options, as the comments in the code say it. A test writes this page:\n" +
-		"`LATCHKEY_UPDATE=1 go test -run TestReference ./internal/test/docs`.\n\n" +
-		"## Errors\n\n| error | when | returned by | what you do |\n|---|---|---|---|\n" + strings.Join(errs, "") +
-		"\n## Options\n\n| option | type | what it does | bounds and default |\n|---|---|---|---|\n" + strings.Join(options, "")
-	const path = "docs/reference.md"
-	if os.Getenv("LATCHKEY_UPDATE") != "" {
-		require.NoError(t, os.WriteFile(path, []byte(want), 0o600))
-	}
-	got, err := os.ReadFile(path)
+	require.Greater(t, len(missing), 10)
+	pages, err := filepath.Glob("docs/primitives/*.md")
 	require.NoError(t, err)
-	require.Equal(t, want, string(got))
+	programs := 0
+	for _, page := range pages {
+		generated(t, page, func(kind, of string) string {
+			if kind == "program" {
+				programs++
+				return programOfExample(t, of)
+			}
+			require.Equal(t, "options", kind, page)
+			var rows []string
+			for _, one := range strings.Fields(of) {
+				require.NotEmpty(t, options[one], "%s: there are no options %s", page, one)
+				delete(missing, one)
+				rows = append(rows, options[one]...)
+			}
+			return "| option | what it does | bounds and default |\n|---|---|---|\n" + strings.Join(rows, "")
+		})
+	}
+	require.Empty(t, missing, "options on no page")
+	require.Equal(t, len(public())-2, programs, "all but the root and rueidisclient")
+}
+
+// generated compares the parts of a page between "<!-- kind of -->" and "<!-- end -->" with what they should be.
+func generated(t *testing.T, page string, want func(kind, of string) string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	part := regexp.MustCompile(`(?ms)^<!-- (\w+) ?([^\n]*?) -->\n(.*?)^<!-- end -->$`)
+	wanted := part.ReplaceAllStringFunc(string(text), func(found string) string {
+		words := part.FindStringSubmatch(found)
+		head, _, _ := strings.Cut(found, "\n")
+		return head + "\n\n" + want(words[1], words[2]) + "\n<!-- end -->"
+	})
+	if os.Getenv("LATCHKEY_UPDATE") != "" {
+		require.NoError(t, os.WriteFile(page, []byte(wanted), 0o600))
+		return
+	}
+	require.Equal(t, wanted, string(text), page)
+}
+
+// programOfExample is the Example of a package as a whole program, with what it prints.
+func programOfExample(t *testing.T, room string) string {
+	t.Helper()
+	files := token.NewFileSet()
+	_, examples := examplesOf(t, room, files)
+	i := slices.IndexFunc(examples, func(e *doc.Example) bool { return e.Name == "" })
+	var source bytes.Buffer
+	require.NoError(t, format.Node(&source, files, examples[i].Play))
+	return "## A whole program\n\n```go\n" + strings.TrimSuffix(source.String(), "\n") + "\n```\n\nIt prints:\n\n```text\n" + examples[i].Output + "```\n"
 }
 
 // What go doc prints of a package is read as a whole, so it stays short: in words.

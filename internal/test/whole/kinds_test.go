@@ -26,7 +26,7 @@ type pair struct {
 	queues      bool // a waiter has a place in the queue of Redis
 }
 
-// pairs make them, by the columns of the table in docs/usage.md.
+// pairs make them, by the columns of the table in docs/primitives/locks.md.
 var pairs = map[string]func(t *testing.T, opts ...latchkey.LockOption) (pair, error){
 	"`rlock`":        pairOf(rlock.New, true),
 	"`fairlock`":     pairOf(fairlock.New, true),
@@ -135,10 +135,10 @@ var options = map[string]latchkey.LockOption{
 	"`WithMinHold`": latchkey.WithMinHold(time.Millisecond), "`WithDeadlockCheck`": latchkey.WithDeadlockCheck(),
 }
 
-// What docs/usage.md says in a table that each kind of lock has, it has, and nothing else of that.
+// What docs/primitives/locks.md says in a table that each kind of lock has, it has, and nothing else of that.
 func TestWhatKindsHave(t *testing.T) {
 	redistest.Together(t)
-	page, err := os.ReadFile("../../../docs/usage.md")
+	page, err := os.ReadFile("../../../docs/primitives/locks.md")
 	require.NoError(t, err)
 	_, after, found := strings.Cut(string(page), "What each kind has:\n\n")
 	require.True(t, found)
