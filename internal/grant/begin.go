@@ -85,7 +85,7 @@ func (t *tenure) begin(terms *terms.Terms) {
 	q, grant := t.queue, &t.waiter.Grant
 	t.become(wait.Held)
 	q.At.Client.Count(-1, 1)
-	t.terms, t.turn, t.stay.span = *terms, &t.first, terms.Linger
+	t.terms, t.turn, t.stay.span = terms, &t.first, terms.Linger
 	if t.waiter.Demand.Lingers {
 		q.enter() // until the tenure ends, this process must hear that others want the lock
 	}

@@ -62,7 +62,7 @@ func TestGivenToWhoWantsIt(t *testing.T) {
 // permits is a tenure of so many, which was granted now.
 func (r *room) permits(n int) *Hold {
 	r.made.Add(1)
-	t := &tenure{queue: r.Queue, name: r.Name, terms: r.terms, permits: n}
+	t := &tenure{queue: r.Queue, name: r.Name, terms: &r.terms, permits: n}
 	t.granted()
 	t.waiter.Lease = r.terms.Lease
 	t.waiter.Grant.Token, t.waiter.Grant.Reserved, t.waiter.Grant.Moment = 1_000_000*r.made.Load(), 5000, time.Now()

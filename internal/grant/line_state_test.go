@@ -73,7 +73,7 @@ func (r *room) held(tokens int64) *Hold {
 
 // granted is a tenure that was granted now, with these tokens; nil when it cannot hold.
 func (r *room) granted(token, reserved int64) *Hold {
-	t := &tenure{queue: r.Queue, name: r.Name, terms: r.terms, hasTurn: true, permits: 1}
+	t := &tenure{queue: r.Queue, name: r.Name, terms: &r.terms, hasTurn: true, permits: 1}
 	t.granted()
 	t.waiter.Lease = r.terms.Lease
 	t.waiter.Grant.Token, t.waiter.Grant.Reserved, t.waiter.Grant.Moment = token, reserved, time.Now()
@@ -256,7 +256,7 @@ func TestLineIsDisbanded(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Equal(t, 5, r.InLine())
-		(&tenure{queue: r.Queue, terms: r.terms}).othersWait()
+		(&tenure{queue: r.Queue, terms: &r.terms}).othersWait()
 		synctest.Wait()
 		require.EqualValues(t, 5, passed.Load())
 		require.Zero(t, r.InLine())

@@ -30,7 +30,7 @@ func TestLineJoinsOutsideTheBudget(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		x := &tenure{queue: r.Queue, name: r.Name, terms: r.terms, hasTurn: true, shared: true, audible: true}
+		x := &tenure{queue: r.Queue, name: r.Name, terms: &r.terms, hasTurn: true, shared: true, audible: true}
 		x.granted()
 		x.waiter.Grant.Token, x.waiter.Grant.Moment, x.waiter.Grant.Others = 100, time.Now(), true
 		x.first = turn{tenure: x, token: 100}

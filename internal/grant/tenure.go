@@ -21,9 +21,9 @@ import (
 type tenure struct {
 	queue   *Queue
 	name    string
-	terms   terms.Terms
-	audible bool   // the inbox was confirmed before the tenure competed: no "others wait" was missed
-	heard   uint64 // if the tenure may linger: what hearing returned before it competed
+	terms   *terms.Terms // of the primitive whose goroutine competes, or was the first to hold
+	audible bool         // the inbox was confirmed before the tenure competed: no "others wait" was missed
+	heard   uint64       // if the tenure may linger: what hearing returned before it competed
 	waiter  wait.Waiter
 	item    lease.Item
 	first   turn
@@ -37,21 +37,21 @@ type tenure struct {
 	revoked    revocation
 	permits    int   // how many permits it holds, or wants; [All]: all that are free
 	turn       *turn // the turn that holds; nil between two turns. If shared, the first of a chain
-	shared     bool  // its turns hold together
 	weak       int   // downgrades that may have taken effect; if more than 0, others may hold too
-	sharing    sharing
-	joined     int  // how many readers have joined the tenure
-	hasTurn    bool // it has the turn of the line: it competes for the line, or holds and must pass the turn on
-	parted     bool // a part of its permits was given back, or is about to be
+	joined     int   // how many readers have joined the tenure
 	handOffs   handOffs
 	stay       stay
-	watches    bool          // the client asks Redis whether others wait, now or at asks
-	asks       *session.Date // when the next question is due
-	opening    First         // sends the first acquire; nil: the kind does, or it was sent
-	partOf     *Part         // the part of a lock over several servers; nil: none. Set before the tenure competes
-	contention contention
+	asks       *session.Date   // when the next question is due
+	opening    First           // sends the first acquire; nil: the kind does, or it was sent
+	partOf     *Part           // the part of a lock over several servers; nil: none. Set before the tenure competes
 	caller     context.Context // context of the call that competes with the tenure
 	made       time.Time
+	sharing    sharing
+	contention contention
+	shared     bool // its turns hold together
+	hasTurn    bool // it has the turn of the line: it competes for the line, or holds and must pass the turn on
+	parted     bool // a part of its permits was given back, or is about to be
+	watches    bool // the client asks Redis whether others wait, now or at asks
 }
 
 // revocation says that Redis took back what it had granted.
@@ -153,7 +153,7 @@ const All = -1
 func (p *Primitive) newTenure(of *contender) *tenure {
 	c := p.Queue.At.Client
 	n := c.IDs.Next()
-	t := &tenure{queue: p.Queue, name: p.Name, terms: p.terms, hasTurn: of.inTurn, permits: of.Permits, shared: p.Shared, partOf: of.part,
+	t := &tenure{queue: p.Queue, name: p.Name, terms: &p.terms, hasTurn: of.inTurn, permits: of.Permits, shared: p.Shared, partOf: of.part,
 		caller: of.Parent, made: time.Now(),
 	}
 	t.waiter = wait.Waiter{Number: n, Owner: c.IDs.ID(n), Lease: p.terms.Lease, Try: of.Try, Proposed: of.part != nil || of.from != nil, Opens: of.First != nil}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/terms"
 	"github.com/latchkey-go/latchkey/internal/wait"
 )
 
@@ -13,7 +14,7 @@ func heldTenure(t *testing.T, q *Queue) *tenure {
 	if q.waiters == nil {
 		q.waiters = wait.New(&q.mu, t.Context(), q, time.Second)
 	}
-	x := &tenure{queue: q}
+	x := &tenure{queue: q, terms: &terms.Terms{}}
 	x.granted()
 	x.becomes(wait.Held)
 	return x

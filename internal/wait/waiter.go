@@ -16,11 +16,12 @@ type Waiter struct {
 	Owner  string        // the owner id in Redis
 	Lease  time.Duration // the lease that a reply grants; more than 0
 	Demand lua.Demand    // what the waiter asks for beside the lease
-	Try    bool          // the waiter makes one attempt, and never queues
-	Offers bool          // the first command is an offer, which may take what an acquire would not
 	From   string        // the owner id that has what this waiter is to have; empty: the waiter acquires
-	Opens  bool          // the first acquire may be another command than the acquires that follow
 	Grant  Grant         // set by Wait
+
+	Try    bool // the waiter makes one attempt, and never queues
+	Offers bool // the first command is an offer, which may take what an acquire would not
+	Opens  bool // the first acquire may be another command than the acquires that follow
 
 	// Proposed says that the token of the grant is no reading of the clock: the client has proposed this token, or a
 	// hold that goes on has it.
