@@ -12,6 +12,8 @@ LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.
 ACTIONS  := $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 RELEASE  := $(GO) run ./tools/release
 
+VENV     ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/latchkey/site
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -108,9 +110,14 @@ robustness: ## run random programs of all primitives while things fail, and judg
 robustness-mutations: ## put each of the known faults into a copy of the code, and see that they are found: MUTATIONS=5 for five at random, or a part of a name
 	cd robustness && ROBUSTNESS_MUTATIONS='$(or $(MUTATIONS),all)' $(GO) test -count=1 -timeout 0 -v -run '^TestMutations$$' .
 
+.PHONY: docs
+docs: ## build the site of docs/ into site/, and check its links (needs python3 and its venv)
+	python3 -m venv $(VENV) && $(VENV)/bin/pip install --quiet --disable-pip-version-check -r tools/site/requirements.txt
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
+
 .PHONY: page
-page: ## test the page in a Chromium; with LATCHKEY_UPDATE=1 it makes the pictures of docs/web.md (needs chromium and redis-server)
-	cd web/chromium && LATCHKEY_REQUIRE=chromium $(GO) test -count=1 -v .
+page: docs ## test the page, and the site, in a Chromium; with LATCHKEY_UPDATE=1 it makes the pictures of docs/web.md (needs chromium and redis-server)
+	cd web/chromium && LATCHKEY_REQUIRE=chromium,site $(GO) test -count=1 -v .
 
 .PHONY: bench
 bench: ## compare with other libraries, in minutes; writes tables and charts to docs/appendix/bench (needs redis-server)

@@ -37,8 +37,8 @@ func files(t *testing.T, pattern string) []string {
 	return names
 }
 
-// Workflows may read the repository and nothing else. Their actions have a version that does not move, their
-// jobs end, and what they have make do exists.
+// Workflows may read the repository and nothing else, but for the job that publishes the site. Their actions are named by a
+// hash, which nobody can move, and beside it by a version. Their jobs end, and what they have make do exists.
 func TestWorkflows(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	require.NoError(t, err)
@@ -55,10 +55,12 @@ func TestWorkflows(t *testing.T) {
 		require.NotEmpty(t, workflow.Jobs, name)
 		for job, j := range workflow.Jobs {
 			require.Positive(t, j.Timeout, "%s: %s may never end", name, job)
-			require.Empty(t, j.Permissions, "%s: %s", name, job)
+			if publishes := filepath.Base(name) == "docs.yaml" && job == "publish"; !publishes {
+				require.Empty(t, j.Permissions, "%s: %s", name, job)
+			}
 		}
-		for _, action := range regexp.MustCompile(`uses: (\S+)`).FindAllSubmatch(text, -1) {
-			require.Regexp(t, `^[\w./-]+@v\d+\.\d+\.\d+$`, string(action[1]), name)
+		for _, action := range regexp.MustCompile(`uses: (.+)`).FindAllSubmatch(text, -1) {
+			require.Regexp(t, `^[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`, string(action[1]), name)
 		}
 		goals := regexp.MustCompile(`(?m)(?:\bmake |goal: |^          - )([a-z-]+)(?:$| [A-Z]|,)`).FindAllSubmatch(text, -1)
 		require.NotEmpty(t, goals, name)
@@ -134,4 +136,32 @@ func TestIssueForms(t *testing.T) {
 		require.True(t, name != "bug.yml" || slices.Contains(ids, "logs"))
 	}
 	require.Len(t, files(t, "ISSUE_TEMPLATE/*.yml"), len(required)+1, "and config.yml")
+}
+
+// Dependabot looks at each module, at the actions, and at what builds the site.
+func TestDependabot(t *testing.T) {
+	var config struct {
+		Version int
+		Updates []struct {
+			Ecosystem   string `yaml:"package-ecosystem"`
+			Directory   string
+			Directories []string
+			Schedule    struct{ Interval string }
+			Groups      map[string]struct{ Patterns []string }
+		}
+	}
+	read(t, filepath.Join(folder, "dependabot.yml"), &config, true)
+	var modules []string
+	list, err := exec.Command("git", "-C", "../..", "ls-files", "go.mod", "**/go.mod").Output()
+	require.NoError(t, err)
+	for name := range strings.FieldsSeq(string(list)) {
+		if !strings.Contains(name, "testdata") {
+			modules = append(modules, strings.TrimSuffix("/"+strings.TrimSuffix(name, "go.mod"), "/"))
+		}
+	}
+	modules[slices.Index(modules, "")] = "/"
+	require.Len(t, config.Updates, 3)
+	require.ElementsMatch(t, modules, config.Updates[0].Directories)
+	require.Equal(t, "/tools/site", config.Updates[2].Directory)
+	require.FileExists(t, "../site/requirements.txt")
 }

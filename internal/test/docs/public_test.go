@@ -5,7 +5,9 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,4 +106,48 @@ func receiver(of ast.Expr) string {
 		return id.Name
 	}
 	return ""
+}
+
+// Each name of a package of ours in the documents exists, as in once.WithSpacing, and in what programs read of them.
+func TestNamesInDocumentsExist(t *testing.T) {
+	exported := map[string]map[string]bool{}
+	for _, room := range public() {
+		names := map[string]bool{}
+		p := documented(t, room)
+		for _, f := range p.Funcs {
+			names[f.Name] = true
+		}
+		for _, values := range slices.Concat(p.Vars, p.Consts) {
+			for _, name := range values.Names {
+				names[name] = true
+			}
+		}
+		for _, typ := range p.Types {
+			names[typ.Name] = true
+			for _, f := range typ.Funcs {
+				names[f.Name] = true
+			}
+			for _, values := range slices.Concat(typ.Vars, typ.Consts) {
+				for _, name := range values.Names {
+					names[name] = true
+				}
+			}
+		}
+		exported[room] = names
+	}
+	found := 0
+	for _, document := range append(documents(t), "docs/llms.txt") {
+		if document == "CHANGELOG.md" { // which says what is gone
+			continue
+		}
+		text, err := os.ReadFile(document)
+		require.NoError(t, err)
+		for _, name := range regexp.MustCompile(`(?:^|[^\w./-])([a-z]+)\.([A-Z]\w+)`).FindAllSubmatch(text, -1) {
+			if names, ours := exported[string(name[1])]; ours && !strings.HasPrefix(string(name[2]), "Test") {
+				found++
+				require.True(t, names[string(name[2])], "%s: there is no %s.%s", document, name[1], name[2])
+			}
+		}
+	}
+	require.Greater(t, found, 200)
 }
