@@ -158,7 +158,11 @@ func run(ctx context.Context, results *Results, all []scenario, p plan, redis *s
 		}
 		tracker := &progress.Tracker{Message: title, Total: int64(rounds * len(s.Contenders))}
 		w.AppendTracker(tracker)
-		redis, stop, err := redis.group(s.Servers)
+		group := redis.group
+		if s.Cluster {
+			group = clusterOf
+		}
+		redis, stop, err := group(s.Servers)
 		if err != nil {
 			return err
 		}

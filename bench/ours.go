@@ -74,7 +74,8 @@ const ofCluster = "cluster:"
 func openLatchkey(addr string, opts ...latchkey.Option) (*latchkey.Client, error) {
 	opts = append([]latchkey.Option{latchkey.WithLease(lease)}, opts...)
 	addr, cluster := strings.CutPrefix(addr, ofCluster)
-	return rueidisclient.New(rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: !cluster}, opts...)
+	addr, nodes := strings.CutPrefix(addr, ofNodes)
+	return rueidisclient.New(rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: !cluster && !nodes}, opts...)
 }
 
 func newRlock(c *latchkey.Client, key string) (*latchkey.Lock, error) { return rlock.New(c, key) }
@@ -113,7 +114,12 @@ type floor struct {
 }
 
 func openFloor(addr string) (Contender, error) {
-	c, err := baseline.Client(strings.TrimPrefix(addr, ofCluster)) // of one: it has all keys
+	open := baseline.Client
+	addr = strings.TrimPrefix(addr, ofCluster) // of one: it has all keys
+	if of, several := strings.CutPrefix(addr, ofNodes); several {
+		addr, open = of, openNodes
+	}
+	c, err := open(addr)
 	if err != nil {
 		return nil, err
 	}

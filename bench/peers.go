@@ -55,7 +55,8 @@ type bsmLock struct {
 
 func openRedislock(addr string) (Contender, error) {
 	addr, cluster := strings.CutPrefix(addr, ofCluster)
-	c := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: []string{addr}, IsClusterMode: cluster})
+	addr, nodes := strings.CutPrefix(addr, ofNodes)
+	c := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: []string{addr}, IsClusterMode: cluster || nodes})
 	return bsmLock{c, redislock.New(c), 16 * time.Millisecond, 512 * time.Millisecond}, nil
 }
 
@@ -110,7 +111,8 @@ func redsyncWith(addr string, pauses ...redsync.Option) (Contender, error) {
 	var clients []redis.UniversalClient
 	var pools []redsyncredis.Pool
 	for _, a := range addresses(addr) {
-		c := redis.NewClient(&redis.Options{Addr: a})
+		a, nodes := strings.CutPrefix(a, ofNodes)
+		c := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: []string{a}, IsClusterMode: nodes})
 		clients, pools = append(clients, c), append(pools, goredis.NewPool(c))
 	}
 	return redSync{clients, redsync.New(pools...), pauses}, nil

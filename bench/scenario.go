@@ -27,6 +27,7 @@ type scenario struct {
 	X          int           // and are told apart by this
 	Commands   []string      // that are counted, as scripts are
 	Servers    int           // that share no data, and are given as one address; 0: one
+	Cluster    bool          // they are one cluster
 }
 
 var everybody = []string{"floor", "rlock", "fairlock", "rueidislock", "redislock", "redsync", "etcd"}
@@ -73,6 +74,7 @@ func scenarios() []scenario {
 		},
 		{Name: "idle", Title: "1000 idle waiters", Kind: "idle", Contenders: lockers, Processes: 1, Goroutines: 1000, Least: 4 * time.Second, Rounds: 1},
 	}
+	all = append(all, onNodes()...)
 	for _, waiters := range []int{1, 10, 100, 1000, 10_000} {
 		all = append(all, scenario{
 			Name: "waiters", Series: "waiters", X: waiters, Title: "commands per acquisition, by waiting goroutines of one process", Kind: "locks",
