@@ -35,21 +35,20 @@ func (d lease) SetLock(o *terms.Options) { terms.WithLease(time.Duration(d)).Set
 // 100 ms).
 func WithFixedLease(d time.Duration) LockOption { return terms.WithFixedLease(d) }
 
-// WithMinHold keeps the lock taken for d after it was acquired, also after an earlier Unlock, for a job that must not
-// run twice although clocks differ. More than 0, up to 24 h, and not longer than a fixed lease or longest hold;
+// WithMinHold keeps the lock taken for at least d, also after an earlier Unlock. It is for a job that several machines
+// start at slightly different times. More than 0, up to 24 h, and not longer than a fixed lease or longest hold;
 // default: none.
 func WithMinHold(d time.Duration) LockOption { return terms.WithMinHold(d) }
 
-// WithMaxHold ends the renewals in time for the hold to be lost at most d after it was acquired. At least 10 ms;
-// default: none.
+// WithMaxHold ends a hold at most d after it was acquired, with [ErrLost]. At least 10 ms; default: none.
 func WithMaxHold(d time.Duration) LockOption { return terms.WithMaxHold(d) }
 
 // WithoutReentry makes an attempt return [ErrReentered] at once if its context holds the lock already.
 func WithoutReentry() LockOption { return terms.WithoutReentry() }
 
-// WithDeadlockCheck ends a wait with [ErrDeadlock] if it can never end: its context is derived from a hold's context,
-// and the holder of the wanted lock waits, directly or over others, for that hold's lock. Of such a circle the
-// youngest wait ends whose lock has the option, two to four seconds after the circle closed. Default: a circle stays
+// WithDeadlockCheck ends a wait that can never end, with [ErrDeadlock]. The wait's context is derived from a hold's, and
+// the holder of the wanted lock waits, directly or over others, for that hold's lock. Of such a circle the youngest wait
+// ends whose lock has the option, two to four seconds after the circle closed. Default: a circle stays
 // until a context ends.
 //
 // It is the wait-for graph of databases, over processes, made of what clients tell. docs/primitives/locks.md says which

@@ -29,8 +29,8 @@ func WithoutPubSub() Option {
 	return session.Option(func(o *session.Options) { o.WithoutPubSub = true })
 }
 
-// WithRedisson makes locks, read-write locks and semaphores take turns with Java processes that use Redisson, for some
-// commands in Redis more. Set it on all clients that share a name with Redisson. Default: both sides exclude each
+// WithRedisson makes locks, read-write locks and semaphores take turns with Java processes that use Redisson. It costs
+// Redis a few commands more. Set it on all clients that share a name with Redisson. Default: both sides exclude each
 // other, but a waiter may sleep for two seconds, and one of Redisson for the holder's lease.
 func WithRedisson() Option { return session.Option(func(o *session.Options) { o.Redisson = true }) }
 
@@ -40,8 +40,8 @@ func WithDeclaredKeys() Option {
 	return session.Option(func(o *session.Options) { o.DeclaredKeys = true })
 }
 
-// WithCommandTimeout sets how long TryLock tries, how long Unlock waits for its reply if its context has ended, and
-// how long a connection may be silent while a command waits (a second at least). More than 0; default: 1 s.
+// WithCommandTimeout bounds a TryLock, an Unlock whose context has ended, and how long a connection may be silent while
+// a command waits (a second at least). More than 0; default: 1 s.
 func WithCommandTimeout(d time.Duration) Option {
 	return session.Option(func(o *session.Options) { o.CommandTimeout = d })
 }

@@ -8,7 +8,7 @@ import (
 // Option configures a barrier.
 type Option func(*settings)
 
-// WithLease sets how long an arrival, and a membership, stand while Redis does not hear from their process. From 10 ms
+// WithLease sets how long an arrival, and a membership, last after their process fell silent. From 10 ms
 // to 24 h; default: the client's. Of Barriers of one name on one client, the one that was made last counts.
 func WithLease(d time.Duration) Option { return func(o *settings) { o.lease = &d } }
 

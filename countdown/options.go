@@ -15,8 +15,8 @@ type Option func(*settings)
 // Default: a shut latch stays, and an open one is remembered for a day.
 func WithTTL(d time.Duration) Option { return func(o *settings) { o.ttl = &d } }
 
-// WithCount states the count, at least 1, with which Await and CountDown set a latch that is not set: also after a
-// Delete or a loss, or when Redis has forgotten an open latch. All processes should state the same count and
+// WithCount states the count, at least 1, that Await and CountDown set if the latch is not set: also after a Delete or a
+// loss, or when Redis has forgotten an open latch. All processes should state the same count and
 // [WithTTL]: the first one sets them.
 func WithCount(n int) Option { return func(o *settings) { o.count = &n } }
 

@@ -24,11 +24,11 @@ type settings struct {
 // the client's.
 func WithLease(d time.Duration) Option { return func(s *settings) { s.lease = &d } }
 
-// WithGrace sets how long before the end of a lease that cannot be renewed the context of a term ends. From 0 to half
+// WithGrace sets how long before the lease the context of a term ends, if the lease cannot be renewed. From 0 to half
 // of the lease; default: a quarter. If the lead is taken away, the term ends without a grace.
 func WithGrace(d time.Duration) Option { return func(s *settings) { s.grace = &d } }
 
-// WithPreferred makes a candidate a better one. A leader that is not preferred looks for preferred candidates each
+// WithPreferred prefers a candidate: another leader hands over to it. A leader that is not preferred looks for preferred candidates each
 // third of its lease, and hands over when its function has returned. All candidates of the name on the same client are
 // preferred with it.
 func WithPreferred() Option { return func(s *settings) { s.preferred = true } }

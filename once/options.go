@@ -43,8 +43,8 @@ func WithLease(d time.Duration) SharedOption { return forAll(func(o *settings) {
 // second to ten years; default: a day.
 func WithTTL(d time.Duration) Option { return forOnce(func(o *settings) { o.ttl = &d }) }
 
-// WithSpacing makes something run again when d has passed since its last run began, as for what the crontabs of
-// several machines start: with half of the period it runs once in each period. It excludes [WithTTL]. From a second to
+// WithSpacing runs something again only if its last run began at least d ago. For what the crontabs of several machines
+// start, give half of the period. It excludes [WithTTL]. From a second to
 // ten years.
 func WithSpacing(d time.Duration) Option { return forOnce(func(o *settings) { o.spacing = &d }) }
 
@@ -58,8 +58,7 @@ func WithAttempts(n int) Option { return forOnce(func(o *settings) { o.attempts 
 // 2.
 func WithDeaths(n int) JobOption { return forJobs(func(o *settings) { o.attempts = &n }) }
 
-// WithBackoff sets a pause between a run that failed and the next attempt: first at first, then twice as long each
-// time, up to last. In the pause the next caller waits, and a TryDo is refused. From 1 ms to 24 h, first not longer
+// WithBackoff sets a pause after a run that failed: first, then twice as long each time, up to last. In the pause the next caller waits, and a TryDo is refused. From 1 ms to 24 h, first not longer
 // than last; default: none.
 func WithBackoff(first, last time.Duration) Option {
 	return forOnce(func(o *settings) { o.backoff = &backoff{first, last} })

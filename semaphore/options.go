@@ -59,7 +59,8 @@ func WithWaitForSet() CountingOption { return option(func(o *settings) { o.deman
 
 // WithBudget lets the goroutines of this process pass permits on among themselves, without a command, although others
 // wait: at most holds further holds, or for span, after Redis has granted the permits. Choose a span that is several
-// times as long as a hold and as a trip to Redis. From 1 to 5000 holds and up to a second. Of two semaphores of one
+// times as long as a hold and as a trip to Redis. From 1 to 5000 holds and up to a second; default: only while no
+// other process is known to wait, for 5 ms. Of two semaphores of one
 // name on one client the shorter budget counts. It excludes [WithOvertaking] and [WithWaitForCapacity].
 func WithBudget(holds int, span time.Duration) Option {
 	return leasedOption(func(o *settings) { o.budget, o.passes = terms.WithBudget(holds, span), true })

@@ -34,7 +34,7 @@ type Lock = latchkey.Lock
 // Option configures a lock.
 type Option = latchkey.LockOption
 
-// WithBackoff sets the pauses between two attempts. Each is random: up to first after the first attempt, and up to
+// WithBackoff bounds the random pauses between two attempts: up to first after the first attempt, and up to
 // twice as much after each further one, but never more than last. first is at least 100 µs, last at least first and at
 // most a minute. Default: 1 ms and 128 ms.
 func WithBackoff(first, last time.Duration) Option { return terms.WithPolling(first, last) }

@@ -24,7 +24,7 @@ func main() {
 	})
 	if errors.Is(err, latchkey.ErrNotRun) {
 		fmt.Println("nothing was charged, try again:", err)
-	} else if err != nil { // ErrLost: it may not have been alone
+	} else if err != nil { // of your function; or ErrLost: it may not have been alone
 		fmt.Println(err)
 	}
 }

@@ -44,7 +44,7 @@ func schedule(ctx context.Context, term leader.Term) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(time.Second): // work in steps; whatever is written says the token
+		case <-time.After(time.Second): // work in steps; write the token with each record
 		}
 	}
 }

@@ -352,3 +352,19 @@ func anchor(heading string) string {
 	plain := regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(heading), "")
 	return strings.ReplaceAll(plain, " ", "-")
 }
+
+// What users read is short: 30,000 words, without code.
+func TestUsersPagesAreShort(t *testing.T) {
+	words := 0
+	for _, document := range documents(t) {
+		switch {
+		case document == "CHANGELOG.md", document == "CONTRIBUTING.md", document == "docs/architecture.md", document == "docs/protocol.md", strings.Contains(document, "appendix"):
+			continue // of contributors, or a record
+		}
+		text, err := os.ReadFile(document)
+		require.NoError(t, err)
+		words += len(strings.Fields(regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(string(text), "")))
+	}
+	require.Greater(t, words, 10_000)
+	require.LessOrEqual(t, words, 30_000)
+}
