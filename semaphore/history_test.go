@@ -183,7 +183,7 @@ func TestHistory(t *testing.T) {
 	t.Logf("%d pairs (%d visits) in %v, %d processes killed; at most %d of %d permits were held",
 		counted.Load(), visits, time.Since(began).Round(time.Second), len(killed), worst, capacity)
 	require.LessOrEqual(t, worst, capacity)
-	require.Greater(t, worst, capacity-2, "it came to the limit")
+	require.Greater(t, worst, capacity-5, "requests of five had to wait")
 	require.GreaterOrEqual(t, int64(visits), goal)
 	require.Eventually(t, func() bool {
 		n, err := sem.Available(t.Context())
