@@ -10,7 +10,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// ofNodes stands before the address of a cluster of several nodes, as ofCluster before that of a cluster of one.
+// ofNodes stands before the address of a cluster of several nodes, as ofCluster before the address of a cluster of one.
 const ofNodes = "nodes:"
 
 // onNodes are the scenarios on a cluster of three.

@@ -17,7 +17,8 @@ import (
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
-// The snippets of docs/testing.md, and those of the tutorial that use the kit, are the tests below, letter by letter: so they are compiled, and run.
+// The snippets of docs/testing.md and of the tutorial that use the kit are the tests below, letter by letter: so they are
+// compiled, and run.
 func TestPage(t *testing.T) {
 	here, err := os.ReadFile("page_test.go")
 	ok(t, err)

@@ -12,7 +12,7 @@ func serveCommand() *cli.Command {
 	return &cli.Command{
 		Name: "serve", Usage: "serve as a Redis in memory, to try things where there is none",
 		Description: `Serves at --listen until it is interrupted, and keeps nothing. It is for your first programs, and not for production: it has no
-password, no persistence and no replicas, and Redis is many times as fast.`,
+password, no persistence and no replicas.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "listen", Usage: "`HOST:PORT` at which it serves; port 0 is a free one", Value: "127.0.0.1:6379"},
 		},

@@ -38,7 +38,7 @@ func files(t *testing.T, pattern string) []string {
 }
 
 // Workflows may read the repository and nothing else, but for the job that publishes the site. Their actions are named by a
-// hash, which nobody can move, and beside it by a version. Their jobs end, and what they have make do exists.
+// hash, which cannot be moved, and beside it by a version. Their jobs end, and what they have make do exists.
 func TestWorkflows(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	require.NoError(t, err)

@@ -66,7 +66,7 @@ func (b *browser) openPage(path string) {
 	b.do(chromedp.Navigate(b.base+path), chromedp.WaitVisible(chromedp.CSS("article h1")))
 }
 
-// pictureOf keeps a picture of what the browser shows, if somebody wants to look at it.
+// pictureOf keeps a picture of what the browser shows, with LATCHKEY_PICTURES.
 func (b *browser) pictureOf(as, page string) {
 	b.t.Helper()
 	folder := os.Getenv("LATCHKEY_PICTURES")

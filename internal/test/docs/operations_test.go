@@ -73,7 +73,7 @@ func TestEmergenciesQuoteErrors(t *testing.T) {
 	}
 }
 
-// The codes of Redis that docs/emergencies.md explains are those that are waited for, and some that are not.
+// The codes of Redis that docs/emergencies.md explains are waited for, and some are not.
 func TestEmergenciesHaveCodes(t *testing.T) {
 	explained := firstColumn(t, "code")
 	source, err := os.ReadFile("internal/lua/errors.go")

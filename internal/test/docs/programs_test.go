@@ -80,7 +80,7 @@ func (p *program) ended(t *testing.T) (rest []string) {
 	return rest
 }
 
-// programs are those that the documents show, by their folders below examples, and what each has to show.
+// programs of the documents, by their folders below examples, and what each has to show.
 var programs = map[string]func(t *testing.T, start func() *program){
 	"recipes/cron": func(t *testing.T, start func() *program) {
 		a, b := start(), start()

@@ -158,7 +158,7 @@ func TestReference(t *testing.T) {
 	})
 }
 
-// The page of each primitive, and those of the client and of all locks, have their options as the comments say them, and
+// The pages of the primitives, of the client and of all locks have their options as the comments say them, and
 // the Example of the package as a program. Each option is on a page. LATCHKEY_UPDATE=1 writes these parts anew.
 func TestPrimitives(t *testing.T) {
 	options := map[string][]string{} // rows, by package and type
