@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log"
 	"net/http"
 	"os"
@@ -64,7 +65,7 @@ func work(ctx context.Context, c *latchkey.Client) error {
 	}
 	for ctx.Err() == nil {
 		err := lock.Do(ctx, func(ctx context.Context, hold *latchkey.Hold) error {
-			log.Println("imports, with token", hold.Token())
+			fmt.Println("imports, with token", hold.Token())
 			select {
 			case <-ctx.Done(): // SIGTERM, or the lock was lost
 			case <-time.After(time.Second):

@@ -147,6 +147,14 @@ var programs = map[string]func(t *testing.T, start func() *program){
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 		p.terminated(t)
 	},
+	"deploy": func(t *testing.T, start func() *program) {
+		a := start()
+		require.Contains(t, a.next(t), "imports, with token")
+		b := start()
+		a.terminated(t) // by itself, without an error
+		require.Contains(t, b.next(t), "imports, with token")
+		b.terminated(t)
+	},
 	"readme": func(t *testing.T, start func() *program) {
 		a, b := start(), start()
 		said := append(a.ended(t), b.ended(t)...)
@@ -198,13 +206,13 @@ func TestPrograms(t *testing.T) {
 	for _, file := range slices.Concat(files, below) {
 		folders[strings.TrimPrefix(filepath.ToSlash(filepath.Dir(file)), "examples/")] = true
 	}
-	for _, other := range []string{"fencedsql", "metrics", "deploy"} { // which no document has as a whole
+	for _, other := range []string{"fencedsql", "metrics"} { // which are modules of their own
 		delete(folders, other)
 	}
 	require.Len(t, folders, len(programs))
 	built := t.TempDir()
 	overlay := givenURL(t, "examples/readme/main.go")
-	output, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-overlay", overlay, "-o", built, "./examples/recipes/...", "./examples/readme").CombinedOutput()
+	output, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-overlay", overlay, "-o", built, "./examples/recipes/...", "./examples/readme", "./examples/deploy").CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	tutorial := t.TempDir() // its programs have names of others
 	output, err = exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", tutorial, "./examples/tutorial/...").CombinedOutput()
@@ -220,6 +228,11 @@ func TestPrograms(t *testing.T) {
 			case kind == "tutorial":
 				file = filepath.Join(tutorial, name)
 			}
+			s := redistest.New(t)
+			if folder == "deploy" { // which no document has as a whole
+				shows(t, func() *program { return startProgram(t, filepath.Join(built, folder), s.URL()) })
+				return
+			}
 			text, err := os.ReadFile(page)
 			require.NoError(t, err)
 			source, err := os.ReadFile("examples/" + folder + "/main.go")
@@ -228,7 +241,6 @@ func TestPrograms(t *testing.T) {
 			require.True(t, found)
 			require.Regexp(t, `^// [A-Z].*\.\n$`, comment, "one line that says what it is")
 			require.Contains(t, string(text), "\n```go\npackage main\n"+code+"```\n", "%s has the program", page)
-			s := redistest.New(t)
 			shows(t, func() *program { return startProgram(t, file, s.URL()) })
 		})
 	}
