@@ -1,12 +1,14 @@
 package lua_test
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/lua"
@@ -96,12 +98,25 @@ func (b *neighbours) keptBack() bool {
 	return b.number("EXISTS", b.beside("holdoff")) == 1
 }
 
-// stretch has processes of ours keep back for a minute, so that a test is not too slow for it. Before it is a
-// moment, which may be over.
-func (b *neighbours) stretch() {
+// inTheirTurn has each script of do run at the beginning of a turn of Redisson's, so that a test is not too
+// slow for it. Before it that is a moment, which may be over.
+func (b *neighbours) inTheirTurn(do func()) {
 	b.t.Helper()
 	require.LessOrEqual(b.t, b.number("PTTL", b.beside("holdoff")), int64(20))
-	require.NoError(b.t, b.do("SET", b.beside("holdoff"), "1", "PX", "60000").Error())
+	client := b.conn.Client
+	b.conn.Client = theirTurn{Client: client, holdoff: b.beside("holdoff")}
+	do()
+	b.conn.Client = client
+}
+
+// theirTurn sends each command behind one that begins a turn of Redisson's. The server reads both at once.
+type theirTurn struct {
+	rueidis.Client
+	holdoff string
+}
+
+func (c theirTurn) Do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
+	return c.DoMulti(ctx, c.B().Set().Key(c.holdoff).Value("1").PxMilliseconds(20).Build(), command)[1]
 }
 
 // over ends the time for which processes of ours keep back.
@@ -123,22 +138,23 @@ func TestLeftToRedisson(t *testing.T) {
 		require.True(t, b.acquire("B:1", 60_000, lua.First).Queued)
 		require.True(t, b.release("A:1", ""))
 		require.Empty(t, b.holder())
-		b.stretch()
 		b.requireSaid("00")
 		b.expectNone("B")
 
-		asked := b.heard("B:1", 0)
-		require.True(t, asked.Queued, "it is theirs")
-		require.Positive(t, asked.Ends)
-		require.True(t, b.acquire("C:1", 60_000, lua.First).Queued, "also for who comes")
-		require.Zero(t, b.acquire("D:1", 60_000, lua.Try).Token)
-		require.False(t, b.release("D:1", ""), "and for a cancel, which looks whether the lock is free")
-		require.Empty(t, b.holder())
+		b.inTheirTurn(func() {
+			asked := b.heard("B:1", 0)
+			require.True(t, asked.Queued, "it is theirs")
+			require.Positive(t, asked.Ends)
+			require.True(t, b.acquire("C:1", 60_000, lua.First).Queued, "also for who comes")
+			require.Zero(t, b.acquire("D:1", 60_000, lua.Try).Token)
+			require.False(t, b.release("D:1", ""), "and for a cancel, which looks whether the lock is free")
+			require.Empty(t, b.holder())
+		})
 
 		b.theyTake()
 		require.Equal(t, int64(2), b.number("LLEN", b.beside("queue")))
 		b.theyRelease()
-		require.Positive(t, b.heard("B:1", 1).Token, "it has heard that they had it")
+		b.inTheirTurn(func() { require.Positive(t, b.heard("B:1", 1).Token, "it has heard that they had it") })
 		require.False(t, b.keptBack())
 		require.True(t, b.release("B:1", ""))
 		require.Empty(t, b.holder(), "their next turn")
@@ -353,11 +369,12 @@ func TestReadersLeaveItToRedisson(t *testing.T) {
 		require.True(t, b.release("A:1", ""))
 		require.Equal(t, map[string]string{"mode": "read", "A:2": "1"}, b.fields())
 		require.True(t, b.release("A:2", ""))
-		b.stretch()
 		require.Empty(t, b.fields())
 		b.requireSaid("00")
-		require.True(t, b.claim(lua.Claim{Owner: "B:1", Lease: 60_000, Demand: lua.Demand{Shared: true}, Longest: 1000}, lua.Again).Queued, "it is theirs")
-		require.True(t, b.acquire("C:1", 60_000, lua.First).Queued)
+		b.inTheirTurn(func() {
+			require.True(t, b.claim(lua.Claim{Owner: "B:1", Lease: 60_000, Demand: lua.Demand{Shared: true}, Longest: 1000}, lua.Again).Queued, "it is theirs")
+			require.True(t, b.acquire("C:1", 60_000, lua.First).Queued)
+		})
 
 		// They write, and go.
 		require.NoError(t, b.do("HSET", b.lock.Name(), "mode", "write", "uuid:7:write", "1").Error())
@@ -451,12 +468,13 @@ func TestPermitsLeftToRedisson(t *testing.T) {
 				require.True(t, p.take("B:2", "1", lua.First).Queued)
 				b.theyWait()
 				give("A:1")
-				b.stretch()
 				require.EqualValues(t, 1, free(), "it is theirs")
 				b.requireSaid("01")
-				require.True(t, p.take("B:1", "1", lua.Again).Queued)
-				require.Zero(t, p.take("C:1", "1", lua.Try).Token)
-				give("A:2")
+				b.inTheirTurn(func() {
+					require.True(t, p.take("B:1", "1", lua.Again).Queued)
+					require.Zero(t, p.take("C:1", "1", lua.Try).Token)
+					give("A:2")
+				})
 				require.EqualValues(t, 1, free(), "the other one is not")
 				for m := box.next(t); m.Kind != lua.Grant; m = box.next(t) {
 					require.Equal(t, lua.Want, m.Kind, "others wait")
@@ -464,7 +482,7 @@ func TestPermitsLeftToRedisson(t *testing.T) {
 				b.requireSaid("01")
 
 				require.NoError(t, b.do("DECR", "sem").Error()) // they take it
-				require.True(t, p.take("B:2", "1", lua.Again).Queued)
+				b.inTheirTurn(func() { require.True(t, p.take("B:2", "1", lua.Again).Queued) })
 				require.NoError(t, b.do("INCR", "sem").Error())
 				heard := request("B:2", "1")
 				heard.Heard = 1
@@ -473,4 +491,71 @@ func TestPermitsLeftToRedisson(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A turn that was left to Redisson, and that its process did not take, is over after the server's clock was set
+// back, and so is the pause of processes of Redisson that do not come. Else all of ours, or all of theirs, would
+// keep back for as long as the clock was set back by.
+// Rule 50.
+func TestTurnsAfterAJumpBack(t *testing.T) {
+	redistest.Together(t)
+	const hour = "3600020" // ms: what a jump by an hour makes of the 20 ms of a turn
+	for name, fresh := range map[string]func(testing.TB, *redistest.Server) *bench{"lock": newBench, "read-write lock": newRW} {
+		// left is a lock that is free, and was left to Redisson. B waits.
+		left := func(t *testing.T, s *redistest.Server) (*neighbours, *inbox) {
+			b := takesTurns(fresh(t, s))
+			box := b.open("B")
+			b.theyWait()
+			b.acquire("A:1", 60_000, lua.First)
+			require.True(t, b.acquire("B:1", 60_000, lua.First).Queued)
+			require.True(t, b.release("A:1", ""))
+			require.Empty(t, b.holder())
+			require.NoError(t, b.do("SET", b.beside("holdoff"), "1", "PX", hour).Error())
+			return b, box
+		}
+		t.Run(name+", an acquire", func(t *testing.T) {
+			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+				b, _ := left(t, s)
+				require.Positive(t, b.heard("B:1", 0).Token)
+			})
+		})
+		t.Run(name+", a cancel", func(t *testing.T) {
+			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+				b, box := left(t, s)
+				b.release("C:1", "")
+				require.Equal(t, lua.Grant, box.next(t).Kind)
+			})
+		})
+	}
+	for _, family := range []lua.Family{lua.Leased, lua.Plain} {
+		t.Run(family.String(), func(t *testing.T) {
+			redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+				p := newSem(t, s, family)
+				b := takesTurns(p.bench)
+				p.open("B")
+				p.set(1)
+				require.Positive(t, p.take("A:1", "1", lua.First).Token)
+				require.True(t, p.take("B:1", "1", lua.First).Queued)
+				b.theyWait()
+				if family == lua.Leased {
+					require.True(t, p.give("A:1", 0))
+				} else {
+					p.trade(lua.Put("A:10", 1))
+				}
+				require.EqualValues(t, 1, b.number("GET", "sem"))
+				require.NoError(t, b.do("SET", b.beside("holdoff"), "1", "PX", hour).Error())
+				require.Positive(t, p.take("B:1", "1", lua.Again).Token)
+			})
+		})
+	}
+	t.Run("the pause of those who do not come", func(t *testing.T) {
+		redistest.Each(t, func(t *testing.T, s *redistest.Server) {
+			b := takesTurns(newBench(t, s))
+			b.theyWait()
+			b.acquire("A:1", 60_000, lua.First)
+			require.NoError(t, b.do("SET", b.beside("turns"), "x", "PX", hour).Error())
+			require.True(t, b.release("A:1", ""))
+			require.Equal(t, "o", b.turns(), "their turn")
+		})
+	})
 }

@@ -16,6 +16,10 @@ do
   else
     local there = redis.pcall('GET', HOLDOFF)
     there = type(there) == 'string' and tonumber(there)
+    if there then
+      -- inline shared/theirturn.lua
+      there = their_turn and there
+    end
     if there and free < there then
       redis.pcall('DEL', HOLDOFF)
       redis.pcall('SET', TURNS, '1', 'PX', NEAR)

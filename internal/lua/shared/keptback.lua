@@ -2,6 +2,7 @@
 -- first, and makes no functions. An ARGV[4] of again+<n> says that the caller has heard n releases of
 -- Redisson's since ours was the last one: then it has had its turn.
 -- keys TURNS HOLDOFF
+-- include shared/kept.lua
 
 local kept_back -- ms; nil: it is not, or somebody owns the lock
 local heard = ARGV[4] and #ARGV[4] > 5 and string.match(ARGV[4], '^again[ %d]*%+([1-9]%d*)$')
@@ -19,7 +20,7 @@ if not moving and (heard or type(marks) == 'number' and marks > 0) then
     redis.pcall('DEL', HOLDOFF)
     redis.pcall('SET', TURNS, math.min(tonumber(heard), 256), 'PX', '1000')
   else
-    kept_back = redis.call('PTTL', HOLDOFF)
-    if kept_back <= 0 then kept_back = nil end
+    -- inline shared/theirturn.lua
+    kept_back = their_turn
   end
 end

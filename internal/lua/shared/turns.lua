@@ -22,8 +22,9 @@
 -- The file in front of this one defines next_fair, which returns the channel of another waiter of Redisson,
 -- or is nil.
 -- keys RELEASED EAR TURNS HOLDOFF
+-- include shared/kept.lua
 
-local KEPT, PAUSE, NEAR = '20', '500', '1000' -- ms
+local PAUSE, NEAR = '500', '1000' -- ms
 
 -- How many turns are ours, with the one that is under way or begins. math.huge: no process of Redisson waits,
 -- nor has of late, or it does not come. While a slot moves all are ours, as what is kept here may be on the
@@ -35,6 +36,8 @@ local function our_turns()
   -- inline shared/theirs.lua
   waits = theirs or next_fair and next_fair() and true or false
   said = not moving and redis.pcall('GET', TURNS)
+  -- A pause that is longer than any was begun before the server's clock was set back.
+  if said == 'x' and redis.call('PTTL', TURNS) > tonumber(PAUSE) then said = false end
   if said ~= 'x' and not moving and (waits or said) then
     ours = type(said) == 'string' and tonumber(said) or 1
   end
