@@ -166,9 +166,9 @@ var programs = map[string]func(t *testing.T, start func() *program){
 		first := start()
 		require.Contains(t, first.next(t), "I have the lock")
 		second := start()
-		require.NoError(t, first.Process.Signal(syscall.SIGSTOP))
+		require.NoError(t, first.Process.Signal(redistest.Stop))
 		require.Contains(t, second.next(t), "I have the lock", "once the lease of the first one is over")
-		require.NoError(t, first.Process.Signal(syscall.SIGCONT))
+		require.NoError(t, first.Process.Signal(redistest.Continue))
 		require.Contains(t, first.refused(t), `latchkey: "stock": lost: the lease ran out before it was renewed`)
 		require.NoError(t, second.Process.Kill())
 		require.Contains(t, start().next(t), "I have the lock", "a killed process keeps nothing for longer than its lease")
@@ -176,11 +176,11 @@ var programs = map[string]func(t *testing.T, start func() *program){
 	"tutorial/fence": func(t *testing.T, start func() *program) {
 		first := start()
 		require.Contains(t, first.next(t), "I have the lock")
-		require.NoError(t, first.Process.Signal(syscall.SIGSTOP))
+		require.NoError(t, first.Process.Signal(redistest.Stop))
 		second := start()
 		require.Contains(t, second.next(t), "I have the lock")
 		require.Equal(t, []string{"written"}, second.ended(t))
-		require.NoError(t, first.Process.Signal(syscall.SIGCONT))
+		require.NoError(t, first.Process.Signal(redistest.Continue))
 		require.Contains(t, first.refused(t), `latchkey: "stock": stale token; lost: the lease ran out before it was renewed`)
 	},
 }
