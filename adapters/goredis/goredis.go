@@ -202,13 +202,13 @@ var rules = []rule{
 	{"MaintNotificationsConfig", "", "maintenance notifications are not supported, so they cannot be demanded", func(o in, _ out) bool {
 		return o.MaintNotificationsConfig.Mode != maintnotifications.ModeEnabled
 	}},
-	{"ReadOnly RouteByLatency RouteRandomly", "", "locks live on primaries", never},
+	{"ReadOnly RouteByLatency RouteByLatencyTolerance RouteRandomly", "", "locks live on primaries", never},
 	{"OnConnect PushNotificationProcessor", "", "it is for connections of go-redis", never},
-	{"PoolFIFO PoolSize MaxConcurrentDials PoolTimeout MinIdleConns MaxIdleConns MaxActiveConns", "", "a few connections serve all", nil},
+	{"PoolFIFO PoolSize MaxConcurrentDials PoolTimeout MinIdleConns MaxIdleConns MaxActiveConns PipelineReadBufferSize PipelineWriteBufferSize PipelinePoolSize", "", "a few connections serve all", nil},
 	{"ConnMaxIdleTime ConnMaxLifetime ConnMaxLifetimeJitter", "", "connections stay open", nil},
 	{"MaxRetries MinRetryBackoff MaxRetryBackoff DialerRetries DialerRetryTimeout MaxRedirects FailingTimeoutSeconds", "", "what is safe to repeat is repeated until a context ends", nil},
 	{"ContextTimeoutEnabled", "", "contexts are obeyed anyhow", nil},
 	{"AutoPipelineOptions", "", "commands are sent together anyhow", nil},
-	{"ClientSideCache ClientSideCacheConfig ClientSideCacheStrategy", "", "nothing is cached", nil},
+	{"ClientSideCache ClientSideCacheConfig ClientSideCacheStrategy ClientSideCacheRefreshOnInvalidate ClientSideCacheCoalesceMisses ClientSideCacheInvalidationBatchWindow", "", "nothing is cached", nil},
 	{"UnstableResp3", "", "go-redis ignores it, too", nil},
 }

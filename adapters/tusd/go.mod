@@ -1,12 +1,12 @@
 module github.com/latchkey-go/latchkey/adapters/tusd
 
-go 1.25.0
+go 1.26.0
 
 require (
 	github.com/latchkey-go/latchkey v0.0.0
 	github.com/stretchr/testify v1.12.1
 	github.com/tus/tusd/v2 v2.9.1
-	golang.org/x/exp v0.0.0-20250106191152-7588d65b2ba8
+	golang.org/x/exp v0.0.0-20261113113407-e3970619a1a4
 )
 
 require (
@@ -15,8 +15,8 @@ require (
 	github.com/yuin/gopher-lua v1.1.1 // indirect
 	go.uber.org/goleak v1.3.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
-	golang.org/x/sync v0.22.0 // indirect
-	golang.org/x/sys v0.47.0 // indirect
+	golang.org/x/sync v0.25.0 // indirect
+	golang.org/x/sys v0.50.0 // indirect
 )
 
 replace github.com/latchkey-go/latchkey => ../..
