@@ -84,7 +84,7 @@ func sumsOf(t tree, m repoModule, version string) ([]string, error) {
 }
 
 // publish writes the modules that have tags into a folder, as a module proxy serves them, and returns how
-// many they are.
+// many they are. The version is the latest, and not in the list: gorelease refuses one that is released already.
 func publish(folder string, t tree, version string, date time.Time) (int, error) {
 	modules, err := modulesOf(t)
 	if err != nil {
@@ -113,7 +113,7 @@ func publish(folder string, t tree, version string, date time.Time) (int, error)
 			return 0, fmt.Errorf("%s: %w", m.path, err)
 		}
 		for name, data := range map[string][]byte{
-			"list": []byte(version + "\n"), version + ".info": info, version + ".mod": t[m.file("go.mod")].data, version + ".zip": zipped,
+			"list": nil, "../@latest": info, version + ".info": info, version + ".mod": t[m.file("go.mod")].data, version + ".zip": zipped,
 		} {
 			if err := os.WriteFile(filepath.Join(at, name), data, 0o600); err != nil {
 				return 0, err

@@ -34,7 +34,7 @@ func runCheck(ctx context.Context, o options) error {
 	}
 	log := string(t[changelog].data)
 	if o.version == "" {
-		last, err := lastVersion(ctx, o.root, "")
+		last, err := lastVersion(ctx, o.root, "", "")
 		if err != nil {
 			return err
 		}

@@ -50,8 +50,8 @@ func TestVisit(t *testing.T) {
 func TestVisitOfWhatIsWrong(t *testing.T) {
 	good := release(t, miniature())
 	for says, wrong := range map[string]tree{
-		"It must not contain directives":          good.with(t, "cmd/mini/go.mod", "go 1.25.0\n", "go 1.25.0\n\nreplace example.com/other => ../..\n"),
-		mini + "/kit gets ../ in place of":        good.with(t, "kit/go.mod", "go 1.25.0\n", "go 1.25.0\n\nreplace "+mini+" => ../\n"),
+		"It must not contain directives":          good.with(t, "cmd/mini/go.mod", "go 1.26.0\n", "go 1.26.0\n\nreplace example.com/other => ../..\n"),
+		mini + "/kit gets ../ in place of":        good.with(t, "kit/go.mod", "go 1.26.0\n", "go 1.26.0\n\nreplace "+mini+" => ../\n"),
 		"v0.0.9":                                  good.with(t, "kit/go.mod", "v0.1.0", "v0.0.9"),
 		"missing go.sum entry":                    good.with(t, "bench/go.sum", "v0.1.0/go.mod", "v0.0.9/go.mod"),
 		"missing go.sum entry needed to verify":   good.with(t, "kit/go.sum", "v0.1.0 h1:", "v0.0.9 h1:"),

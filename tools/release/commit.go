@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,14 +23,14 @@ func runCommit(ctx context.Context, o options) error {
 	} else if changed != "" {
 		return fmt.Errorf("commit what is changed first:\n%s", changed)
 	}
-	last, err := lastVersion(ctx, o.root, "")
+	last, err := lastVersion(ctx, o.root, "", "")
 	if err != nil {
 		return err
 	}
 	if last != "" && semver.Compare(last, o.version) >= 0 {
 		return fmt.Errorf("%s is no version after %s", o.version, last)
 	}
-	before, err := commitTree(ctx, o.root, "HEAD")
+	before, err := folderTree(ctx, o.root) // it is that of HEAD
 	if err != nil {
 		return err
 	}
@@ -42,48 +41,36 @@ func runCommit(ctx context.Context, o options) error {
 	if err := verify(after, o.version); err != nil {
 		return err
 	}
-	branch, err := commitBeside(ctx, o.root, before, after, o.version)
-	if err != nil {
+	branch := "release/" + o.version
+	if err := commitBeside(ctx, o.root, after, branch, "Release "+o.version); err != nil {
 		return err
 	}
 	return sayTags(o, after, branch)
 }
 
-// commitBeside commits what differs between the tree of HEAD and another one. It returns the branch that has
-// the commit.
-func commitBeside(ctx context.Context, root string, before, after tree, version string) (branch string, err error) {
-	folder, err := os.MkdirTemp("", "latchkey-index")
+// commitBeside commits a tree to a new branch, in a worktree that does not stay.
+func commitBeside(ctx context.Context, root string, t tree, branch, message string) (err error) {
+	folder, err := os.MkdirTemp("", "latchkey-commit")
 	if err != nil {
-		return "", err
+		return err
 	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	index := []string{"GIT_INDEX_FILE=" + filepath.Join(folder, "index")}
-	if _, err := gitWith(ctx, root, index, nil, "read-tree", "HEAD"); err != nil {
-		return "", err
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	at := filepath.Join(folder, "tree")
+	if _, err := git(ctx, root, "worktree", "add", "--quiet", "-b", branch, at, "HEAD"); err != nil {
+		return err
 	}
-	for name, f := range after {
-		if bytes.Equal(before[name].data, f.data) {
-			continue
-		}
-		blob, err := gitWith(ctx, root, nil, f.data, "hash-object", "-w", "--stdin")
-		if err != nil {
-			return "", err
-		}
-		if _, err := gitWith(ctx, root, index, nil, "update-index", "--add", "--cacheinfo", "100644,"+blob+","+name); err != nil {
-			return "", err
-		}
+	defer func() {
+		_, removed := git(context.WithoutCancel(ctx), root, "worktree", "remove", "--force", at)
+		err = errors.Join(err, removed)
+	}()
+	if err := t.write(at); err != nil {
+		return err
 	}
-	written, err := gitWith(ctx, root, index, nil, "write-tree")
-	if err != nil {
-		return "", err
+	if _, err := git(ctx, at, "add", "--all"); err != nil {
+		return err
 	}
-	commit, err := git(ctx, root, "commit-tree", written, "-p", "HEAD", "-m", "Release "+version)
-	if err != nil {
-		return "", err
-	}
-	branch = "release/" + version
-	_, err = git(ctx, root, "update-ref", "refs/heads/"+branch, commit, "") // "": it must be new
-	return branch, err
+	_, err = git(ctx, at, "commit", "--quiet", "--message", message)
+	return err
 }
 
 // sayTags says how the commit becomes a release.

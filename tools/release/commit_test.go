@@ -33,9 +33,7 @@ func TestCommit(t *testing.T) {
 	require.Equal(t, before, must(t, root, "git", "rev-parse", "release/v0.1.0^"))
 	require.Empty(t, must(t, root, "git", "status", "--porcelain"))
 	require.Equal(t, 3, tag(t, root, said))
-	after, err := commitTree(t.Context(), root, version)
-	require.NoError(t, err)
-	require.NoError(t, verify(after, version))
+	require.Equal(t, 1, strings.Count(must(t, root, "git", "worktree", "list", "--porcelain"), "worktree "))
 
 	// git takes the repository for the one at the address that the module path stands for.
 	cache := t.TempDir()
@@ -49,6 +47,9 @@ func TestCommit(t *testing.T) {
 	must(t, elsewhere, "go", "install", mini+"/cmd/mini@"+version)
 	require.Equal(t, "42 84\n", must(t, elsewhere, filepath.Join(os.Getenv("GOBIN"), "mini")))
 	must(t, elsewhere, "git", "clone", "-q", "--branch", version, root, ".")
+	tagged, err := folderTree(t.Context(), elsewhere)
+	require.NoError(t, err)
+	require.NoError(t, verify(tagged, version))
 	for _, module := range []string{"kit", "cmd/mini", "bench"} {
 		must(t, filepath.Join(elsewhere, module), "go", "build", "-mod=readonly", "-buildvcs=false", "-o", os.DevNull, "./...")
 	}
@@ -71,7 +72,7 @@ func TestCommitIsRefused(t *testing.T) {
 	require.NoError(t, os.Remove(path))
 	_, err := runTool(t, root, "commit", "-version", version)
 	require.NoError(t, err)
-	refused(version, "update-ref")
+	refused(version, "a branch named 'release/v0.1.0' already exists")
 	must(t, root, "git", "tag", "v0.2.0")
 	refused(version, "v0.1.0 is no version after v0.2.0")
 	refused("v0.2.0", "v0.2.0 is no version after v0.2.0")

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,13 +14,8 @@ import (
 // git runs it in the repository, and returns what it says. The repository may be somebody else's, as on a
 // machine for CI.
 func git(ctx context.Context, root string, args ...string) (string, error) {
-	return gitWith(ctx, root, nil, nil, args...)
-}
-
-// gitWith is git with more environment, and an input.
-func gitWith(ctx context.Context, root string, env []string, input []byte, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, "git", append([]string{"-c", "safe.directory=*"}, args...)...)
-	c.Dir, c.Env, c.Stdin = root, append(os.Environ(), env...), bytes.NewReader(input)
+	c.Dir = root
 	var complaint bytes.Buffer
 	c.Stderr = &complaint
 	out, err := c.Output()
@@ -66,36 +59,6 @@ func folderTree(ctx context.Context, root string) (tree, error) {
 		t[name] = file{data, info.Mode().Perm()&0o100 != 0}
 	}
 	return t, nil
-}
-
-// commitTree reads the files of a commit or tag.
-func commitTree(ctx context.Context, root, revision string) (tree, error) {
-	archive, err := git(ctx, root, "archive", "--format=tar", revision)
-	if err != nil {
-		return nil, err
-	}
-	t := tree{}
-	for r := tar.NewReader(strings.NewReader(archive)); ; {
-		header, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return t, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("the archive of %s: %w", revision, err)
-		}
-		switch header.Typeflag {
-		case tar.TypeDir, tar.TypeXGlobalHeader:
-			continue
-		case tar.TypeReg:
-		default:
-			return nil, fmt.Errorf("%s is no regular file", header.Name)
-		}
-		data, err := io.ReadAll(r)
-		if err != nil {
-			return nil, fmt.Errorf("the archive of %s: %w", revision, err)
-		}
-		t[header.Name] = file{data, header.FileInfo().Mode().Perm()&0o100 != 0}
-	}
 }
 
 // write puts the files into a folder.

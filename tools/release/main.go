@@ -1,9 +1,7 @@
 // Command release makes what is released, and checks it. It runs in the root of the repository:
 //
 //	go run ./tools/release check -version v0.1.0    # are the modules what users can get? In a minute
-//	go run ./tools/release api -version v0.1.0      # does the version say what became of the API?
 //	go run ./tools/release commit -version v0.1.0   # make the tree to tag, a commit beside the branch
-//	go run ./tools/release vulnerabilities          # does anything that users get have a known one?
 //
 // On a branch the modules of the repository replace one another by folders. go install takes no module that
 // does so, and no other program sees it. So what is tagged is another tree, which [released] makes.
@@ -30,10 +28,8 @@ type command struct {
 }
 
 var commands = map[string]command{
-	"check":           {"are the modules of the release what users can get?", runCheck},
-	"api":             {"does the version say what became of the API since the last one?", runAPI},
-	"commit":          {"make the tree to tag, a commit beside the branch", runCommit},
-	"vulnerabilities": {"does anything that users get have a known one?", runVulnerabilities},
+	"check":  {"are the modules of the release what users can get?", runCheck},
+	"commit": {"make the tree to tag, a commit beside the branch", runCommit},
 }
 
 // options are what all commands may be told.

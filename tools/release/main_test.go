@@ -25,13 +25,13 @@ const mini = "example.invalid/mini.git"
 // gets by a version.
 func miniature() tree {
 	mod := func(folder string, lines ...string) file {
-		return file{data: []byte(strings.Join(append([]string{"module " + mini + folder, "", "go 1.25.0", ""}, lines...), "\n"))}
+		return file{data: []byte(strings.Join(append([]string{"module " + mini + folder, "", "go 1.26.0", ""}, lines...), "\n"))}
 	}
 	text := func(s string) file { return file{data: []byte(s)} }
 	needsRoot := "require " + mini + " v0.0.0\n"
 	return tree{
 		"go.mod":           mod(""),
-		"go.work":          text("go 1.25.0\n\nuse (\n\t.\n\t./bench\n\t./cmd/mini\n\t./kit\n)\n"),
+		"go.work":          text("go 1.26.0\n\nuse (\n\t.\n\t./bench\n\t./cmd/mini\n\t./kit\n)\n"),
 		"LICENSE":          text("Do what you like.\n"),
 		"CHANGELOG.md":     text("# Changelog\n\n## [Unreleased]\n\n### Added\n\n- Everything.\n"),
 		"mini.go":          text("// Package mini answers.\npackage mini\n\n// Answer returns it.\nfunc Answer() int { return 42 }\n"),

@@ -4,11 +4,9 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"go/parser"
-	"go/token"
 	"io/fs"
+	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,7 +21,11 @@ var outside embed.FS
 // useLibraries puts the program into the place, with an import of every package that users can import, builds
 // it, and runs it and its test.
 func useLibraries(ctx context.Context, e *elsewhere) error {
-	if err := e.putOutside(); err != nil {
+	imported, err := e.packages(ctx)
+	if err != nil {
+		return err
+	}
+	if err := e.putOutside(imported); err != nil {
 		return err
 	}
 	for _, args := range [][]string{{"build", "-o", e.at("bin") + string(filepath.Separator), "."}, {"test", "-count=1", "."}} {
@@ -42,30 +44,12 @@ func useLibraries(ctx context.Context, e *elsewhere) error {
 	if err != nil {
 		return err
 	}
-	return e.listed("the program", out, e.libraries())
+	return e.listed("the program", out, slices.Collect(maps.Keys(imported)))
 }
 
-// libraries are the modules with tags that have a package to import.
-func (e *elsewhere) libraries() (paths []string) {
-	imported, err := e.packages()
-	if err != nil {
-		return nil // putOutside has asked
-	}
-	for _, m := range e.modules {
-		if len(imported[m.path]) > 0 {
-			paths = append(paths, m.path)
-		}
-	}
-	return paths
-}
-
-// putOutside writes the files of the program.
-func (e *elsewhere) putOutside() error {
-	imported, err := e.packages()
-	if err != nil {
-		return err
-	}
-	mod, imports := "module example.invalid/outside\n\ngo 1.25.0\n\n", "package main\n\nimport (\n"
+// putOutside writes the files of the program, which imports these packages.
+func (e *elsewhere) putOutside(imported map[string][]string) error {
+	mod, imports := "module example.invalid/outside\n\ngo 1.26.0\n\n", "package main\n\nimport (\n"
 	for name, packages := range imported {
 		mod += "require " + name + " " + e.version + "\n"
 		for _, p := range packages {
@@ -98,41 +82,20 @@ func writeFile(name string, data []byte) error {
 }
 
 // packages are what users can import of each module that has a tag.
-func (e *elsewhere) packages() (map[string][]string, error) {
+func (e *elsewhere) packages(ctx context.Context) (map[string][]string, error) {
 	all := map[string][]string{}
 	for _, m := range e.modules {
 		if !m.tagged() {
 			continue
 		}
-		at := os.DirFS(e.at("tree", m.folder))
-		err := fs.WalkDir(at, ".", func(name string, entry fs.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			if entry.IsDir() {
-				_, elsewhere := fs.Stat(at, path.Join(name, "go.mod")) // a module of its own
-				skipped := name != "." && (strings.HasPrefix(path.Base(name), ".") || elsewhere == nil)
-				if skipped || slices.Contains([]string{"internal", "testdata"}, path.Base(name)) {
-					return fs.SkipDir
-				}
-				return nil
-			}
-			if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
-				return nil
-			}
-			importPath := path.Join(m.path, path.Dir(name))
-			text, err := fs.ReadFile(at, name)
-			if err != nil || slices.Contains(all[m.path], importPath) {
-				return err
-			}
-			parsed, err := parser.ParseFile(token.NewFileSet(), name, text, parser.PackageClauseOnly)
-			if err == nil && parsed.Name.Name != "main" {
-				all[m.path] = append(all[m.path], importPath)
-			}
-			return err
-		})
+		out, err := e.run(ctx, "tree/"+m.folder, "go", "list", "-f", `{{if ne .Name "main"}}{{.ImportPath}}{{end}}`, "./...")
 		if err != nil {
 			return nil, err
+		}
+		for p := range strings.FieldsSeq(out) {
+			if !strings.Contains(p+"/", "/internal/") {
+				all[m.path] = append(all[m.path], p)
+			}
 		}
 	}
 	return all, nil

@@ -52,9 +52,9 @@ func TestVerify(t *testing.T) {
 	without := maps.Clone(good)
 	delete(without, "kit/go.sum")
 	for says, wrong := range map[string]tree{
-		"cmd/mini/go.mod replaces " + mini + ":":                                        good.with(t, "cmd/mini/go.mod", "go 1.25.0\n", "go 1.25.0\n\nreplace "+mini+" => ../..\n"),
-		"kit/go.mod replaces example.com/other:":                                        good.with(t, "kit/go.mod", "go 1.25.0\n", "go 1.25.0\n\nreplace example.com/other => example.com/fork v1.0.0\n"),
-		"bench/go.mod replaces example.com/other:":                                      good.with(t, "bench/go.mod", "go 1.25.0\n", "go 1.25.0\n\nreplace example.com/other => ../other\n"),
+		"cmd/mini/go.mod replaces " + mini + ":":                                        good.with(t, "cmd/mini/go.mod", "go 1.26.0\n", "go 1.26.0\n\nreplace "+mini+" => ../..\n"),
+		"kit/go.mod replaces example.com/other:":                                        good.with(t, "kit/go.mod", "go 1.26.0\n", "go 1.26.0\n\nreplace example.com/other => example.com/fork v1.0.0\n"),
+		"bench/go.mod replaces example.com/other:":                                      good.with(t, "bench/go.mod", "go 1.26.0\n", "go 1.26.0\n\nreplace example.com/other => ../other\n"),
 		"cmd/mini/go.mod needs " + mini + "/kit at v0.0.9, and v0.1.0 is released":      good.with(t, "cmd/mini/go.mod", "/kit v0.1.0", "/kit v0.0.9"),
 		"bench/go.mod needs " + mini + " at v0.0.0, and v0.1.0 is released":             good.with(t, "bench/go.mod", "v0.1.0", "v0.0.0"),
 		"kit/go.sum has no checksum of " + mini + " v0.1.0":                             without,
@@ -64,7 +64,7 @@ func TestVerify(t *testing.T) {
 	} {
 		require.ErrorContains(t, verify(wrong, version), says)
 	}
-	require.NoError(t, verify(good.with(t, "bench/go.mod", "go 1.25.0\n", "go 1.25.0\n\nreplace example.com/other => example.com/fork v1.0.0\n"), version),
+	require.NoError(t, verify(good.with(t, "bench/go.mod", "go 1.26.0\n", "go 1.26.0\n\nreplace example.com/other => example.com/fork v1.0.0\n"), version),
 		"nobody gets it by a version, and it has the fork all the same")
 }
 
@@ -80,7 +80,7 @@ func TestModulesNeedOneAnother(t *testing.T) {
 	}
 	require.Equal(t, []string{mini, mini + "/bench", mini + "/kit", mini + "/cmd/mini"}, paths)
 	require.Equal(t, []string{"v0.1.0", "kit/v0.1.0", "cmd/mini/v0.1.0"}, tags)
-	_, err = modulesOf(miniature().with(t, "go.mod", "go 1.25.0\n", "go 1.25.0\n\nrequire "+mini+"/kit v0.0.0\n"))
+	_, err = modulesOf(miniature().with(t, "go.mod", "go 1.26.0\n", "go 1.26.0\n\nrequire "+mini+"/kit v0.0.0\n"))
 	require.ErrorContains(t, err, "in a circle")
 	_, err = modulesOf(tree{"kit/go.mod": miniature()["kit/go.mod"]})
 	require.ErrorContains(t, err, "the root has no go.mod")

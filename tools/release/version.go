@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"path"
 	"strings"
 
 	"golang.org/x/mod/module"
@@ -20,15 +21,17 @@ func checkVersion(version string) error {
 	return nil
 }
 
-// lastVersion is the greatest that has a tag, below another one unless that is empty. It is empty when there
-// is none. Tags are not on the branch, but on a commit beside it: so they are not looked for in its history.
-func lastVersion(ctx context.Context, root, below string) (string, error) {
-	list, err := git(ctx, root, "tag", "--list", "v*")
+// lastVersion is the greatest of the module in a folder that has a tag, below another one unless that is empty.
+// It is empty when there is none. Tags are not on the branch, but on a commit beside it: so they are not looked
+// for in its history.
+func lastVersion(ctx context.Context, root, folder, below string) (string, error) {
+	list, err := git(ctx, root, "tag", "--list", path.Join(folder, "v*"))
 	if err != nil {
 		return "", err
 	}
 	last := ""
 	for tag := range strings.FieldsSeq(list) {
+		tag = path.Base(tag)
 		if checkVersion(tag) == nil && semver.Compare(tag, last) > 0 && (below == "" || semver.Compare(tag, below) < 0) {
 			last = tag
 		}
@@ -46,27 +49,4 @@ func nextVersion(last string) string {
 		panic(err) // it is valid
 	}
 	return fmt.Sprintf("v%d.%d.0", major, minor+1)
-}
-
-// step says which number of a version is the first that differs from an earlier one.
-type step int
-
-const (
-	patch step = iota
-	minor
-	major
-)
-
-func (s step) String() string { return [...]string{"patch", "minor", "major"}[s] }
-
-// stepOf is the step from one version to a later one.
-func stepOf(from, to string) step {
-	switch {
-	case semver.Major(from) != semver.Major(to):
-		return major
-	case semver.MajorMinor(from) != semver.MajorMinor(to):
-		return minor
-	default:
-		return patch
-	}
 }

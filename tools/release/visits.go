@@ -1,15 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"debug/buildinfo"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
+
+	"golang.org/x/mod/semver"
 )
 
 // user is somebody who gets what was released, and what they do with it.
@@ -21,6 +25,7 @@ type user struct {
 // visits are what users of this repository do.
 var visits = []user{
 	{"every module of the tree finds the others by their version", resolve},
+	{"gorelease, of every module with tags: the version says what became of the API", compare},
 	{"go install of the command, and its demonstration", demonstrate},
 	{"a program elsewhere, of every library, that takes a lock, and its test with the kit", useLibraries},
 	{"go install of latchkeyvet, which finds a mistake in that program and no other", findMistakes},
@@ -42,6 +47,37 @@ func resolve(ctx context.Context, e *elsewhere) error {
 		}
 		if _, err := e.run(ctx, "tree/"+m.folder, "go", "list", "-mod=readonly", "-deps", "./..."); err != nil {
 			return fmt.Errorf("%s: %w", m.path, err)
+		}
+	}
+	return nil
+}
+
+// compare asks gorelease, which is pinned in the go.mod of the tools, what became of each module since the
+// last version. It refuses a version that does not say as much, and a go.mod or go.sum that is not tidy. It lets a
+// patch of v0 break what was there: we do not.
+func compare(ctx context.Context, e *elsewhere) error {
+	gorelease := e.at("bin", "gorelease")
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", gorelease, "golang.org/x/exp/cmd/gorelease").CombinedOutput(); err != nil {
+		return fmt.Errorf("build gorelease: %w: %s", err, out)
+	}
+	for _, m := range e.modules {
+		if !m.tagged() {
+			continue
+		}
+		last, err := lastVersion(ctx, e.root, m.folder, e.version)
+		if err != nil {
+			return err
+		}
+		out, err := e.run(ctx, "tree/"+m.folder, gorelease, "-base="+cmp.Or(last, "none"), "-version="+e.version)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.path, err)
+		}
+		if last == "" {
+			continue
+		}
+		e.say("%s since %s\n%s", m.path, last, strings.TrimSpace(out))
+		if semver.MajorMinor(last) == semver.MajorMinor(e.version) && strings.Contains(out, "## incompatible changes") {
+			return fmt.Errorf("%s: %s is a patch of %s, and these changes need a minor version\n%s", m.path, e.version, last, out)
 		}
 	}
 	return nil
