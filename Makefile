@@ -11,7 +11,7 @@ GOTESTSUM := $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname --format-
 LINT     := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 ACTIONS  := $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 RELEASE  := $(GO) run ./tools/release
-DIST     := $(GO) run github.com/goreleaser/goreleaser/v2@v2.18.2 release --clean
+DIST     := $(GO) run github.com/goreleaser/goreleaser/v2@v2.16.0 release --clean
 
 VENV     ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/latchkey/site
 

@@ -48,6 +48,8 @@ func TestLeaseIsCut(t *testing.T) {
 		require.Greater(t, b.acquire("B:1", 10_000, lua.Try).Ends, int64(40_000))
 		s.Jump(t, -time.Hour)
 		require.InDelta(t, 50_000, b.acquire("B:1", 10_000, lua.Try).Ends, 1000)
+		s.Jump(t, 51*time.Second)
+		require.Positive(t, b.acquire("B:1", 10_000, lua.Try).Token, "a jump forward ends it early")
 	})
 }
 

@@ -32,6 +32,7 @@ func TestForwardJumpOfAnIdleHolder(t *testing.T) {
 		other := rival(t, newLock(t, told(t, s.Option()), "a", true).TryLock)
 		require.Less(t, ends(t, h), soon, "and not a third of a minute")
 		require.True(t, other.Held())
+		require.Greater(t, other.Token(), h.Token(), "which separates them until then")
 	})
 	t.Run("permits", func(t *testing.T) {
 		s := redistest.NewJumping(t)

@@ -110,17 +110,22 @@ func TestCloseWhileRefused(t *testing.T) {
 // process does not go round in circles afterwards.
 // Rule 22.
 func TestCloseOnASilentServer(t *testing.T) {
-	// Close waits for a second, the command timeout, and then three times for a quarter of one. One more release
-	// timeout would be 2.75 s.
-	const limit = 2600 * time.Millisecond
+	shutdown := func(wait time.Duration) func(*session.Client) {
+		return func(c *session.Client) {
+			ctx, cancel := context.WithTimeout(context.Background(), wait)
+			defer cancel()
+			_ = c.Shutdown(ctx) // it may have had to give up
+		}
+	}
 	for _, wrapped := range []bool{false, true} {
-		for kind, shut := range map[string]func(c *session.Client){
-			"close": closeNow,
-			"shutdown": func(c *session.Client) {
-				ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
-				defer cancel()
-				_ = c.Shutdown(ctx) // it may have had to give up
-			},
+		for kind, shuts := range map[string]struct {
+			shut  func(c *session.Client)
+			limit time.Duration
+		}{
+			// It waits for a second, the command timeout, and then three times for a quarter of one.
+			"close":                        {closeNow, 2 * time.Second},
+			"shutdown":                     {shutdown(500 * time.Millisecond), 1500 * time.Millisecond},
+			"shutdown by an ended context": {shutdown(0), 2 * time.Second},
 		} {
 			name := kind
 			if wrapped {
@@ -157,8 +162,8 @@ func TestCloseOnASilentServer(t *testing.T) {
 					}, long, 5*time.Millisecond)
 					s.Stop(t)
 					began := time.Now()
-					shut(c)
-					s.Within(t, began, limit)
+					shuts.shut(c)
+					s.Within(t, began, shuts.limit)
 					for _, w := range waiters {
 						<-w.Ended
 						require.ErrorIs(t, w.Err, fail.ErrClosed)

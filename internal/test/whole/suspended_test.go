@@ -94,6 +94,9 @@ func TestMachineWasSuspended(t *testing.T) {
 		lease.WallAhead.Store(int64(time.Minute))
 		began := time.Now()
 		for _, ctx := range contexts {
+			require.Error(t, ctx.Err(), "from the first instruction")
+		}
+		for _, ctx := range contexts {
 			<-ctx.Done()
 			require.ErrorIs(t, context.Cause(ctx), latchkey.ErrLost)
 		}
