@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/bsm/redislock v0.9.4
-	github.com/go-redsync/redsync/v4 v4.18.1
+	github.com/go-redsync/redsync/v4 v4.17.0
 	github.com/jedib0t/go-pretty/v6 v6.9.2
 	github.com/latchkey-go/latchkey v0.0.0
 	github.com/redis/go-redis/v9 v9.23.0

@@ -44,8 +44,8 @@ type Lock struct{ locks []*lock.Lock } // in the global order
 // errNone is that of no locks: to hold all of them would be to hold nothing.
 var errNone = fail.Wrap("", fail.Invalid("a multi-lock needs at least one lock: multilock.New is given them"))
 
-// New returns the multi-lock of some locks. It does no I/O. A lock that is given twice counts once. New returns
-// ErrInvalid without locks, for a nil lock, and for two locks of one name.
+// New returns the multi-lock of some locks. It does no I/O. Locks of one client and name count once. New returns ErrInvalid
+// without locks, for a nil lock, for both halves of a read-write lock, and for one name of two clients.
 func New(locks ...*latchkey.Lock) (*Lock, error) {
 	if len(locks) == 0 {
 		return nil, errNone

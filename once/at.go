@@ -2,6 +2,7 @@ package once
 
 import (
 	"context"
+	"reflect"
 	"time"
 
 	"github.com/latchkey-go/latchkey"
@@ -25,7 +26,7 @@ type Schedule interface {
 // processes should set the same schedule, and have the same tables of zones.
 //
 // At returns ErrInvalid for a schedule that is nil, that is never due, or that counts from when it is asked, as
-// "@every 1h" does. A schedule must have no zone of its own (CRON_TZ).
+// "@every 1h" does. A schedule with a zone of its own (CRON_TZ) needs no In: with one, At returns ErrInvalid.
 func At(c *latchkey.Client, name string, schedule Schedule, f func(context.Context, *Run) error, opts ...JobOption) (*Job, error) {
 	o := settingsOf(opts, JobOption.setJob)
 	if err := o.valid(0); err != nil {
@@ -67,6 +68,8 @@ func (w wall) valid(now time.Time) error {
 	asked := shown(now, w.zone)
 	first := w.Next(asked)
 	switch {
+	case w.zone != time.UTC && hasZone(w.Schedule):
+		return fail.Invalid("the schedule has a zone of its own (CRON_TZ): leave out once.In")
 	case first.IsZero():
 		return fail.Invalid("the schedule is never due")
 	case !first.After(asked):
@@ -79,6 +82,21 @@ func (w wall) valid(now time.Time) error {
 		}
 	}
 	return nil
+}
+
+// hasZone reports whether a schedule has a zone of its own, as github.com/robfig/cron makes it of CRON_TZ: it would read
+// what a clock in another zone shows as a time in UTC.
+func hasZone(schedule Schedule) bool {
+	v := reflect.Indirect(reflect.ValueOf(schedule))
+	if v.Kind() != reflect.Struct {
+		return false
+	}
+	field := v.FieldByName("Location")
+	if !field.IsValid() || !field.CanInterface() {
+		return false
+	}
+	zone, ok := field.Interface().(*time.Location)
+	return ok && zone != nil && zone != time.Local && zone != time.UTC
 }
 
 // shown is what a clock in a zone shows at a moment, written as a time in UTC.

@@ -117,13 +117,20 @@ func (q *quorum) releaseLate(ctx context.Context) error {
 	q.mu.Lock()
 	parts := slices.Clone(q.parts)
 	q.mu.Unlock()
-	released, ours := releaseAll(ctx, parts, q.voice()), 0
+	released, ours, left := releaseAll(ctx, parts, q.voice()), 0, 0
 	for range cap(released) {
-		if <-released == nil {
+		err := <-released
+		if err == nil {
 			ours++
 		}
+		if !errors.Is(err, fail.ErrLost) && !errors.Is(err, fail.ErrNotHeld) {
+			left++
+		}
 	}
-	if ours < q.engine.majority {
+	switch {
+	case left < q.engine.majority:
+		return hold.ErrClosedAndLost
+	case ours < q.engine.majority:
 		return fail.ErrClosed
 	}
 	q.released()

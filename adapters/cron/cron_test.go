@@ -237,4 +237,10 @@ func TestSchedulesOfAt(t *testing.T) {
 			require.NoError(t, err, text)
 		}
 	}
+	ofBerlin := parse(t, "CRON_TZ=Europe/Berlin 0 0 3 * * *")
+	_, err = once.At(c, "c", ofBerlin, func(context.Context, *once.Run) error { return nil })
+	require.NoError(t, err)
+	_, err = once.At(c, "c", once.In(berlin, ofBerlin), func(context.Context, *once.Run) error { return nil })
+	require.ErrorIs(t, err, latchkey.ErrInvalid)
+	require.ErrorContains(t, err, "the schedule has a zone of its own (CRON_TZ): leave out once.In")
 }

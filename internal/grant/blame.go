@@ -22,7 +22,10 @@ func (p *Primitive) blame(err error) error {
 	if p.Queue.kind.Exclusive && Blames(p.Queue.At.Client, err) {
 		ctx, cancel := context.WithTimeout(p.Queue.At.Client.Stopped, BlameLimit)
 		defer cancel()
-		if holder, _, asked := p.holder(ctx); asked == nil {
+		holder, _, asked := p.holder(ctx)
+		// An id of this process that holds for no goroutine is that of this attempt, which came too late, and is given back.
+		late := holder.Mine && holder.Mode != identity.Rests && p.Queue.Holding() == (Holding{})
+		if asked == nil && !late {
 			return fail.HeldBy(p.Name, err, holder)
 		}
 	}

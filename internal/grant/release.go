@@ -50,6 +50,9 @@ func (t *tenure) late(done *turn) error {
 	if loss == nil {
 		loss = hold.LossOf(t.item.Expiry())
 	}
+	if errors.Is(loss, fail.ErrClosed) {
+		loss = hold.ErrClosedAndLost
+	}
 	t.releaseLost(loss, done)
 	t.finish()
 	return loss
@@ -194,7 +197,10 @@ func (t *tenure) sendLate(ctx context.Context, done *turn) error {
 	c := t.queue.At.Client
 	until := c.HeldAtClose.TrustedUntil(t)
 	defer c.HeldAtClose.Remove(t)
-	if !time.Now().Before(until) || !t.queue.waiters.Answered(&t.waiter) {
+	switch {
+	case !time.Now().Before(until):
+		return hold.ErrClosedAndLost
+	case !t.queue.waiters.Answered(&t.waiter):
 		return fail.ErrClosed
 	}
 	if ctx.Err() != nil {

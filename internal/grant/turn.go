@@ -72,6 +72,8 @@ func (u *turn) conclude(ctx context.Context, h *Hold, now time.Time) (over bool,
 		return true, nil
 	case last && errors.Is(loss, fail.ErrClosed):
 		return true, t.unlockLate(ctx, u)
+	case left && errors.Is(loss, fail.ErrClosed):
+		return true, hold.ErrClosedAndLost
 	case loss != nil:
 		if last {
 			t.releaseLost(loss, u)

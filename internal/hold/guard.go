@@ -73,6 +73,8 @@ func finish(ctx context.Context, h Guarded) error {
 	switch {
 	case errors.Is(loss, fail.ErrLost):
 		return loss
+	case errors.Is(loss, fail.ErrClosed) && errors.Is(err, fail.ErrLost): // the lease was over before f was
+		return err
 	case errors.Is(err, ErrForced), errors.Is(err, lease.ErrGone): // Redis has just said so
 		return err
 	default:

@@ -14,6 +14,8 @@ var (
 	ErrNotOurs = fmt.Errorf("%w", lease.ErrGone)
 	// ErrForced is the reason of a loss that another client wanted.
 	ErrForced = errors.New("taken away by ForceUnlock or Delete")
+	// ErrClosedAndLost is the loss of a hold whose client was closed, and whose lease was over before its release.
+	ErrClosedAndLost = fmt.Errorf("%w: %w", fail.ErrLost, fail.ErrClosed)
 )
 
 // LossOf returns the error of a hold that was lost for reason, or whose client was closed.

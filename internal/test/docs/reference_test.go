@@ -22,7 +22,7 @@ import (
 
 // errorsToDo has, for each exported error, which calls return it, and what their caller does.
 var errorsToDo = map[string][2]string{
-	"latchkey.ErrNotAcquired":    {"`TryLock`, `TryLockFor`, `TryAcquire`, `TryDo`, `Drain`", "do something else, or try later; `*latchkey.Error` has the holder"},
+	"latchkey.ErrNotAcquired":    {"the `Try` calls of locks and semaphores, `Drain`", "do something else, or try later; `*latchkey.Error` has the `Holder` of a lock"},
 	"latchkey.ErrNotHeld":        {"`Unlock`, `Release`, `Attach`, `Downgrade`", "mend the program: a hold is unlocked once"},
 	"latchkey.ErrLost":           {"`Hold.Err`, the cause of a hold's context, `Unlock`, `Do`", "stop the work, and let the store compare tokens; [why](emergencies.md#errlost)"},
 	"latchkey.ErrReleased":       {"`Hold.Err`, the cause of a hold's context", "nothing: the hold was unlocked"},
