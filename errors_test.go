@@ -263,6 +263,7 @@ func TestErrorsOfAddresses(t *testing.T) {
 	locktest.ErrorSays(t, err, latchkey.ErrInvalid)
 	require.ErrorContains(t, err, "latchkey: invalid argument: the address must be a URL as redis://host:port: ")
 	require.NotContains(t, second(latchkey.Open("127.0.0.1:6379@secret")).Error(), "secret")
+	require.EqualError(t, second(latchkey.Open("")), "latchkey: invalid argument: the address is empty: it must be a URL as redis://host:port")
 }
 
 // An error has a hundred bytes of a name at most, and ends within no character.

@@ -45,7 +45,10 @@ func Parse(address string) (rueidis.ClientOption, error) {
 		err = malformed.Err // without the URL
 	}
 	text := identity.Printable(err.Error())
-	if !strings.Contains(address, "://") || strings.Contains(text, "URL scheme") {
+	switch {
+	case address == "": // as of a variable that is not set
+		text = "the address is empty: it must be a URL as redis://host:port"
+	case !strings.Contains(address, "://") || strings.Contains(text, "URL scheme"):
 		text = "the address must be a URL as redis://host:port: " + text
 	}
 	if len(text) > longestComplaint {

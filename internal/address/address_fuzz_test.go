@@ -72,6 +72,7 @@ func (s said) url() string {
 var malformed = map[string]string{
 	"redis://user:secret@host:port/0":            `invalid port ":port" after host`,
 	"redis://user:secret@host/zero":              `invalid database number: "zero"`,
+	"":                                           "the address is empty: it must be a URL as redis://host:port",
 	"foo://user:secret@host":                     "the address must be a URL as redis://host:port: redis: invalid URL scheme: foo",
 	"redis://user:sec ret@host/0":                "special characters of a user or a password are escaped, as %2F for /",
 	"redis://user:12/ret@host:6379":              "special characters",
@@ -93,7 +94,7 @@ var malformed = map[string]string{
 }
 
 // schemeless are no URLs of servers.
-var schemeless = []string{"localhost:6379", "127.0.0.1:6379", "", "http://localhost:6379"}
+var schemeless = []string{"localhost:6379", "127.0.0.1:6379", "http://localhost:6379"}
 
 // A malformed URL is refused with a reason, which has nothing of the password.
 func TestMalformed(t *testing.T) {

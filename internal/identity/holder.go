@@ -61,7 +61,10 @@ type Waiter struct {
 // String says in words who it is: the label, the host and the process; of a client that tells nothing the id alone.
 // The text is printable.
 func (p Party) String() string {
-	if p.PID == 0 {
+	switch {
+	case p.PID == 0 && p.Client == "":
+		return "an unknown client"
+	case p.PID == 0:
 		return Printable("client " + Clip(p.Client, MaxLabel+RandomLength))
 	}
 	label := p.Label

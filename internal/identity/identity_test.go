@@ -36,6 +36,12 @@ func TestKeyBeside(t *testing.T) {
 	}
 }
 
+// A client of which nothing is known has words as well.
+func TestUnknownParty(t *testing.T) {
+	require.Equal(t, "an unknown client", Party{}.String())
+	require.Equal(t, "client ABC", Party{Client: "ABC"}.String())
+}
+
 // What a client tells is read as it was written.
 func TestRecord(t *testing.T) {
 	r := New("", time.UnixMilli(1_700_000_000_123))
