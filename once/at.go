@@ -48,7 +48,8 @@ func At(c *latchkey.Client, name string, schedule Schedule, f func(context.Conte
 // zoned is what In returns: a type of its own, so that At finds it.
 type zoned wall
 
-// In returns a schedule for [At] whose times are meant in a zone; nil: in UTC, as without In.
+// In returns a schedule for [At] whose times are meant in a zone; nil: in UTC, as without In. [InspectJob] says when a
+// job is due next.
 func In(zone *time.Location, schedule Schedule) Schedule {
 	if zone == nil {
 		zone = time.UTC

@@ -103,3 +103,29 @@ func TestRestartedEmpty(t *testing.T) {
 		require.Equal(t, 5, free)
 	})
 }
+
+// A failover loses the write that took a lock: to the new primary nobody has it. For a moment two hold. The first one
+// learns it with its next renewal.
+func TestFailoverLosesTheWrite(t *testing.T) {
+	for _, kind := range []string{"rlock", "fairlock", "spinlock", "write", "permits", "multilock"} {
+		t.Run(kind, func(t *testing.T) {
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				first, second := clocked(t, s, locktest.ClientOf(t, s))[kind], clocked(t, s, locktest.ClientOf(t, s))[kind]
+				one, _ := first()
+				plain := s.Client(t)
+				require.NoError(t, plain.Do(t.Context(), plain.B().Flushall().Build()).Error())
+				time.Sleep(5 * time.Millisecond)
+				lost := time.Now()
+				two, end := second()
+				require.NoError(t, one.Err(), "two hold")
+				require.NoError(t, two.Err())
+				<-one.Done()
+				require.ErrorIs(t, context.Cause(one), latchkey.ErrLost)
+				s.Within(t, lost, 10*time.Second/3+10*time.Millisecond, "a third of the lease")
+				time.Sleep(time.Minute)
+				require.NoError(t, two.Err())
+				require.NoError(t, end(t.Context()))
+			})
+		})
+	}
+}
