@@ -140,7 +140,7 @@ func TestWhatKindsHave(t *testing.T) {
 	redistest.Together(t)
 	page, err := os.ReadFile("../../../docs/primitives/locks.md")
 	require.NoError(t, err)
-	_, after, found := strings.Cut(string(page), "What each kind has:\n\n")
+	_, after, found := strings.Cut(string(page), "## What each kind has\n\n")
 	require.True(t, found)
 	table, _, _ := strings.Cut(after, "\n\n")
 	var cells [][]string
