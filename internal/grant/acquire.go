@@ -90,7 +90,7 @@ func (p *Primitive) attempted(c *contender, err error) error {
 	}
 	contended := c.finishContention() // first: a late answer would call the Waiting hook while blame asks
 	if !c.Quiet {
-		err = p.blame(err)
+		err = p.blame(c, err)
 	}
 	p.Attempted(c.Parent, c.Permits, c.began, contended, err)
 	return err

@@ -18,13 +18,12 @@ const BlameLimit = 50 * time.Millisecond
 // the attempt is granted. It asks only if the caller ran out of time: a caller that cancels wants no answer.
 //
 //go:noinline
-func (p *Primitive) blame(err error) error {
+func (p *Primitive) blame(c *contender, err error) error {
 	if p.Queue.kind.Exclusive && Blames(p.Queue.At.Client, err) {
 		ctx, cancel := context.WithTimeout(p.Queue.At.Client.Stopped, BlameLimit)
 		defer cancel()
 		holder, _, asked := p.holder(ctx)
-		// An id of this process that holds for no goroutine is that of this attempt, which came too late, and is given back.
-		late := holder.Mine && holder.Mode != identity.Rests && p.Queue.Holding() == (Holding{})
+		late := c.tenure != nil && holder.Owner == c.tenure.waiter.Owner // c got the lock too late, and gives it back
 		if asked == nil && !late {
 			return fail.HeldBy(p.Name, err, holder)
 		}

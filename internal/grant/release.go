@@ -50,9 +50,6 @@ func (t *tenure) late(done *turn) error {
 	if loss == nil {
 		loss = hold.LossOf(t.item.Expiry())
 	}
-	if errors.Is(loss, fail.ErrClosed) {
-		loss = hold.ErrClosedAndLost
-	}
 	t.releaseLost(loss, done)
 	t.finish()
 	return loss

@@ -66,13 +66,14 @@ func (u *turn) conclude(ctx context.Context, h *Hold, now time.Time) (over bool,
 		t.become(wait.Releasing)
 	}
 	t.queue.mu.Unlock()
+	trusted := loss != nil && t.queue.At.Client.HeldAtClose.Trusts(t) // the client was closed within the lease
 	switch {
-	case left && !last && (loss == nil || !t.queue.At.Client.HeldAtClose.TrustedUntil(t).IsZero()):
+	case left && !last && (loss == nil || trusted):
 		u.released() // other goroutines of this process still hold
 		return true, nil
 	case last && errors.Is(loss, fail.ErrClosed):
 		return true, t.unlockLate(ctx, u)
-	case left && errors.Is(loss, fail.ErrClosed):
+	case errors.Is(loss, fail.ErrClosed) && !trusted:
 		return true, hold.ErrClosedAndLost
 	case loss != nil:
 		if last {

@@ -36,7 +36,7 @@ func TestKeyBeside(t *testing.T) {
 	}
 }
 
-// A client of which nothing is known has words as well.
+// An unknown client has words as well.
 func TestUnknownParty(t *testing.T) {
 	require.Equal(t, "an unknown client", Party{}.String())
 	require.Equal(t, "client ABC", Party{Client: "ABC"}.String())

@@ -76,6 +76,9 @@ func (h *HeldAtClose) TrustedUntil(t Tenure) time.Time {
 	return h.held[t]
 }
 
+// Trusts reports whether the client can still trust the lease of t.
+func (h *HeldAtClose) Trusts(t Tenure) bool { return time.Now().Before(h.TrustedUntil(t)) }
+
 // isEmpty reports whether no tenure is held any more.
 func (h *HeldAtClose) isEmpty() bool {
 	h.mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Hooks that nobody waits for run one after the other. While one does not return, ten thousand more are kept, in
+// Hooks without a waiting caller run one after the other. While one does not return, ten thousand more are kept, in
 // order, and further ones are left out.
 func TestNotifierKeepsTenThousand(t *testing.T) {
 	var started []func()

@@ -30,7 +30,7 @@ func runCommit(ctx context.Context, o options) error {
 	if last != "" && semver.Compare(last, o.version) >= 0 {
 		return fmt.Errorf("%s is no version after %s", o.version, last)
 	}
-	before, err := folderTree(ctx, o.root) // it is that of HEAD
+	before, err := folderTree(ctx, o.root) // as HEAD has it
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,12 @@ func commitBeside(ctx context.Context, root string, t tree, branch, message stri
 		return err
 	}
 	defer func() {
-		_, removed := git(context.WithoutCancel(ctx), root, "worktree", "remove", "--force", at)
+		ctx := context.WithoutCancel(ctx)
+		_, removed := git(ctx, root, "worktree", "remove", "--force", at)
+		if err != nil { // else the next try finds the branch
+			_, dropped := git(ctx, root, "branch", "-D", branch)
+			removed = errors.Join(removed, dropped)
+		}
 		err = errors.Join(err, removed)
 	}()
 	if err := t.write(at); err != nil {

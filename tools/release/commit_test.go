@@ -70,6 +70,10 @@ func TestCommitIsRefused(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	refused(version, "commit what is changed first:\n?? new.txt")
 	require.NoError(t, os.Remove(path))
+	hook := filepath.Join(root, ".git", "hooks", "commit-msg")
+	require.NoError(t, os.WriteFile(hook, []byte("#!/bin/sh\nexit 1\n"), 0o700)) //nolint:gosec // it is run
+	refused(version, "git commit")
+	require.NoError(t, os.Remove(hook))
 	_, err := runTool(t, root, "commit", "-version", version)
 	require.NoError(t, err)
 	refused(version, "a branch named 'release/v0.1.0' already exists")

@@ -111,6 +111,7 @@ func TestThisRepository(t *testing.T) {
 		"cmd/latchkey/" + next, "examples/fencedsql/" + next, "examples/metrics/" + next,
 		"latchkeytest/" + next, "latchkeyvet/" + next, "otel/" + next, next, "web/" + next,
 	}, tags)
+	require.Contains(t, string(here["Makefile"].data), "filter-out "+strings.Join(untagged, " ")+" ", "make vulncheck leaves out the same")
 	for _, folder := range untagged {
 		require.Contains(t, here, folder+"/go.mod", "a module that is not there need not be named")
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testdata/guarantees.tsv has the sentences of docs/guarantees.md with the tests that fail when one is broken: those
-// that are shown, those that are shown in part, and those that no test shows. Each paragraph there that promises
-// something, and each cell of the table, has a line.
+// testdata/guarantees.tsv has the sentences of docs/guarantees.md, and the tests that fail when one is broken. A sentence
+// is shown, or partly, or by no test. Each paragraph of the page that promises something has a line there, and each cell
+// of its table.
 func TestGuaranteesNameTheirTests(t *testing.T) {
 	const document, lines = "docs/guarantees.md", "internal/test/docs/testdata/guarantees.tsv"
 	content, err := os.ReadFile(document)

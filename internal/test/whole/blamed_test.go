@@ -34,5 +34,19 @@ func TestRefusalDoesNotNameTheCaller(t *testing.T) {
 			require.ErrorAs(t, err, &refused)
 			require.False(t, refused.Holder.Mine, err)
 		}
+
+		// It names this process where that holds: in another goroutine, or for a process that will attach.
+		l := made(t, waits, rlock.New, "own")
+		hold, err := l.Lock(t.Context())
+		require.NoError(t, err)
+		_, held := l.TryLock(t.Context())
+		_, err = hold.Detach(t.Context())
+		require.NoError(t, err)
+		_, detached := l.TryLock(t.Context())
+		for _, err := range []error{held, detached} {
+			var refused *latchkey.Error
+			require.ErrorAs(t, err, &refused)
+			require.True(t, refused.Holder.Mine, err)
+		}
 	})
 }

@@ -109,3 +109,35 @@ func TestDoOutlivesItsClient(t *testing.T) {
 		}
 	}
 }
+
+// The same of readers that hold together, and of a Do inside another one: also the one that is not the last says it.
+func TestInnerDoOutlivesItsClient(t *testing.T) {
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		c := locktest.ClientOf(t, s)
+		both, err := rwlock.New(c, "a")
+		require.NoError(t, err)
+		beside, err := both.Read().Lock(t.Context())
+		require.NoError(t, err)
+		long, err := rlock.New(c, "c", latchkey.WithFixedLease(time.Hour)) // it makes the leases of the others no longer
+		require.NoError(t, err)
+		_, err = long.Lock(t.Context())
+		require.NoError(t, err)
+		l := made(t, c, rlock.New, "b")
+		var inner error
+		outer := l.Do(t.Context(), func(ctx context.Context, _ *latchkey.Hold) error {
+			inner = l.Do(ctx, func(context.Context, *latchkey.Hold) error {
+				read := both.Read().Do(t.Context(), func(context.Context, *latchkey.Hold) error {
+					_ = c.Close()
+					time.Sleep(time.Minute)
+					return nil
+				})
+				require.ErrorIs(t, read, latchkey.ErrLost)
+				return nil
+			})
+			return nil
+		})
+		require.ErrorIs(t, inner, latchkey.ErrLost)
+		require.ErrorIs(t, outer, latchkey.ErrLost)
+		require.ErrorIs(t, beside.Unlock(t.Context()), latchkey.ErrClosed)
+	})
+}
