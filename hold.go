@@ -41,7 +41,7 @@ func (h *Hold) Token() int64 { return h.inside().Token() }
 // hand-off. Then nil says that the lease was still trusted.
 //
 // The first Unlock after a loss returns [ErrLost], a second Unlock [ErrNotHeld]. After Close or Shutdown, Unlock still
-// releases within the lease; otherwise it returns [ErrClosed]. If your callers repeat the work after an error, use
+// releases within the lease; later it returns [ErrClosed] and ErrLost. If callers repeat work after an error, use
 // [Lock.Do], whose errors say whether the work ran.
 func (h *Hold) Unlock(ctx context.Context) error { return h.inside().Unlock(ctx) }
 
