@@ -47,9 +47,8 @@ func WithMaxHold(d time.Duration) LockOption { return terms.WithMaxHold(d) }
 func WithoutReentry() LockOption { return terms.WithoutReentry() }
 
 // WithDeadlockCheck ends a wait that can never end, with [ErrDeadlock]. The wait's context is derived from a hold's, and
-// the holder of the wanted lock waits, directly or over others, for that hold's lock. Of such a circle the youngest wait
-// ends whose lock has the option, two to four seconds after the circle closed. Default: a circle stays
-// until a context ends.
+// the holder of the wanted lock waits, directly or over others, for that hold's lock. Two to four seconds after such a
+// circle closed, its youngest wait for a lock with this option ends. Default: a circle stays until a context ends.
 //
 // It is the wait-for graph of databases, over processes, made of what clients tell. docs/primitives/locks.md says which
 // circles it misses.

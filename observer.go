@@ -28,7 +28,7 @@ func WithObserver(hooks Observer) Option {
 type Observer struct {
 	// Waiting: a call waits for a lock or permits that others have. Acquired or Failed follows, with Contended.
 	Waiting func(Event)
-	// Queued: a waiter was queued in Redis; also when it had to be queued again.
+	// Queued: a waiter was queued in Redis; also when it had to be queued again. It may come before Waiting.
 	Queued func(Event)
 	// Acquired: a hold begins that does not re-enter. Token (not of plain permits) and Waited.
 	Acquired func(Event)

@@ -2,10 +2,10 @@ package latchkeytest
 
 import "strings"
 
-// Class returns the class of a name, as the order of locks takes it where [WithClass] says nothing: what
-// stands between separators and tells one instance from others becomes a star. That is a number, a UUID, and
-// any other hexadecimal number of eight characters at least that has a digit. A separator is any character
-// that is no letter and no digit. Class("orders:42") is "orders:*".
+// Class returns the class of a name, for the order of locks: the default of [WithClass]. Separators cut the
+// name into parts: all characters but letters and digits. A part that tells one instance from others becomes
+// a star: a number, a UUID, or another hexadecimal number of at least eight characters with a digit.
+// Class("orders:42") is "orders:*".
 func Class(name string) string {
 	var class strings.Builder
 	for rest := name; rest != ""; {

@@ -12,15 +12,14 @@ import (
 	"github.com/latchkey-go/latchkey/semaphore"
 )
 
-// Slow has every reply and message arrive later by d from now on; 0 ends that. What is under way keeps the
-// time that it was given.
+// Slow delays each later reply and message by d; 0 ends that. What is under way keeps its delay.
 func (s *Server) Slow(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.late = d
 }
 
-// Down makes the server unreachable: all connections end, and new ones are refused, until [Server.Up]. It
+// Down makes the server unreachable until [Server.Up]: all connections end, and new ones are refused. It
 // keeps its data.
 func (s *Server) Down() {
 	s.mu.Lock()
@@ -29,21 +28,21 @@ func (s *Server) Down() {
 	s.cut(func(*link) bool { return true })
 }
 
-// Up ends what [Server.Down] has begun. Clients are back some milliseconds later, as after any outage.
+// Up ends what [Server.Down] began. Clients are back some milliseconds later, as after any outage.
 func (s *Server) Up() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down, s.missed = false, 0
 }
 
-// CutSubscriptions ends the connections that carry messages. Clients subscribe again at once; what was
-// published meanwhile is lost.
+// CutSubscriptions ends the connections that carry messages. Clients subscribe again at once; messages in
+// between are lost.
 func (s *Server) CutSubscriptions() { s.cut(func(l *link) bool { return l.subscribed.Load() }) }
 
-// Kill has a client end as if its process were killed: it gives nothing back, renews nothing any more, and
-// its connections are cut. What it held stays taken until its leases end: see [Server.Pass]. A moment later
-// its calls return latchkey.ErrClosed, and the contexts of its holds end with that. It is no error to kill a
-// client twice; a client of another server fails the test.
+// Kill ends a client as if its process were killed. It releases nothing, renews nothing, and its connections
+// are cut. What it held stays taken until its leases end: see [Server.Pass]. A moment later its calls return
+// latchkey.ErrClosed, and the contexts of its holds end with it. You may kill a client twice; a client of
+// another server fails the test.
 func (s *Server) Kill(c *latchkey.Client) {
 	s.t.Helper()
 	s.mu.Lock()
@@ -63,15 +62,16 @@ func (s *Server) Kill(c *latchkey.Client) {
 // longestWait is for how long Pass waits on a real server.
 const longestWait = time.Minute
 
-// Pass lets time pass on the server: leases that no client renews end, keys expire. It returns when the
-// clients have heard of that and have asked again. So a waiter is granted the lock of a dead process in
-// milliseconds. Clients that live keep what they hold, as they would have renewed it meanwhile, also with a
-// fixed lease: no time passes for them, nor for contexts and timers of the test. (In a bubble of
-// testing/synctest time.Sleep does all of that.) While the server is [Server.Down], no lease can be renewed:
-// holds whose leases end in that time are lost. Pass does not renew members of a barrier, which are renewed
-// at their own pace: a Pass that is longer than their lease breaks the barrier.
+// Pass lets time pass on the server: leases that no client renews end, and keys expire. It returns once the
+// clients have heard of that and have asked again. So a waiter gets the lock of a dead process in
+// milliseconds.
 //
-// On a real server Pass waits for d; more than a minute fails the test. A negative d does too.
+// No time passes for the clients, nor for contexts and timers of the test. Clients that live keep what they
+// hold, also with a fixed lease. (In a bubble of testing/synctest time.Sleep does all of that.) While the
+// server is [Server.Down], no lease can be renewed: holds whose leases end in that time are lost. Members of
+// a barrier are not renewed: a Pass longer than their lease breaks the barrier.
+//
+// On a real server Pass waits for d. More than a minute there, and a negative d, fail the test.
 func (s *Server) Pass(d time.Duration) {
 	s.t.Helper()
 	switch {
@@ -137,11 +137,10 @@ var errTaken = errors.New("latchkeytest took it away")
 
 // Lose takes a hold away, as the end of its lease would. When it returns, the context of the hold has ended
 // with latchkey.ErrLost, and another client may have the lock. Holds that share the lease are lost with it:
-// those that re-entered, and of a read half those of the same process. Lose does not need the hold to be of a
-// client of this kit.
+// holds that re-entered, and all readers of a process. The hold may be of any client.
 //
-// A hold that has ended fails the test, as one of package redlock does, which has several leases. So does a
-// server that does not answer: the hold is lost then, and stays taken there until its lease ends.
+// A hold that has ended fails the test. So does a hold of package redlock, which has several leases. So does
+// a server that does not answer: the hold is lost then, and stays taken there until its lease ends.
 func Lose[H *latchkey.Hold | *semaphore.Permits](t testing.TB, hold H) {
 	t.Helper()
 	var inside *grant.Hold

@@ -8,10 +8,9 @@ import (
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
-// Hold returns a hold of a lock with this name, for functions that take one. It is no imitation: the lock is
-// an rlock of a client and a server of its own ([Open]), which no other client asks for. So it has a token
-// and a context of its own, and [Lose] takes it away. It need not be unlocked: the end of the test does that.
-// A name that no lock can have fails the test.
+// Hold returns a hold of a lock with this name, for functions that take one. It is a real hold, of an rlock
+// on a client and a server of its own ([Open]). So it has a token and a context, and [Lose] takes it away.
+// You need not unlock it: the end of the test does. A name that no lock can have fails the test.
 func Hold(t testing.TB, name string) *latchkey.Hold {
 	t.Helper()
 	lock, err := rlock.New(Open(t), name)

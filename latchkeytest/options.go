@@ -11,26 +11,26 @@ type config struct {
 	leaky       bool
 }
 
-// OnRedis runs the test on the real Redis or Valkey of a URL, as latchkey.Open takes it, and not on the
-// embedded server. The names of the test get a prefix of their own there ([Server.Prefix]), and keys that
-// have it are removed when the test ends. Nothing else is touched. With an empty URL the server is embedded:
-// so the URL may come from the environment, as in OnRedis(os.Getenv("TEST_REDIS")).
+// OnRedis runs the test on a real Redis or Valkey. The URL is as for latchkey.Open. The names of the test get
+// a prefix of their own ([Server.Prefix]). Keys with that prefix are removed when the test ends; nothing else
+// is touched. With an empty URL the server is embedded, so the URL may come from the environment:
+// OnRedis(os.Getenv("TEST_REDIS")).
 //
-// What differs there: [Server.Pass] takes the time that it passes. Everything else goes wrong in the same
-// way, as it happens between the clients and the server.
+// [Server.Pass] takes the time that it passes there. Everything else goes wrong in the same way, because it
+// goes wrong between the clients and the server.
 func OnRedis(url string) Option { return func(c *config) { c.url = url } }
 
-// WithClass says of which class a name is, for the order of locks. A name whose class is the name itself has
-// an order of its own. Default, and nil: [Class].
+// WithClass sets the class of each name, for the order of locks. If a name is its own class, it has an order
+// of its own. Default, and for nil: [Class].
 func WithClass(class func(name string) string) Option { return func(c *config) { c.class = class } }
 
-// WithoutOrder switches the check of the order of locks off. Default: it is on.
+// WithoutOrder switches the check of the order of locks off. Default: on.
 func WithoutOrder() Option { return func(c *config) { c.withoutRule = true } }
 
-// AcrossTests compares the order of locks with those of all tests of the binary that have this option. The
-// test that comes later fails. Default: with those of the same test.
+// AcrossTests compares the order of locks over all tests of the binary that have this option. The later test
+// fails. Default: each test by itself.
 func AcrossTests() Option { return func(c *config) { c.across = true } }
 
-// WithoutLeakCheck does not look for goroutines that are left behind when the test ends. It is for tests that
-// run at the same time as clients of latchkey that were not opened by this kit. Default: it looks.
+// WithoutLeakCheck does not look for goroutines that are left when the test ends. It is for tests that run at
+// the same time as clients of latchkey that this kit did not open. Default: the kit looks.
 func WithoutLeakCheck() Option { return func(c *config) { c.leaky = true } }

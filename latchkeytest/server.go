@@ -17,9 +17,9 @@ import (
 	"github.com/latchkey-go/latchkey/rueidisclient"
 )
 
-// Server is the Redis of one test, and the network between it and its clients. [NewServer] makes it; there is
-// no usable zero value. Its methods are safe for concurrent use. Those that fail the test at once must be
-// called on its goroutine, as [testing.TB] says of FailNow: Open, URL, Pass and Kill.
+// Server is the Redis of one test, and the network between it and its clients. [NewServer] makes it; the zero
+// value is not usable. Its methods are safe for concurrent use. Open, URL, Pass and Kill may fail the test at
+// once: call them on the goroutine of the test, as [testing.TB] says of FailNow.
 type Server struct {
 	t      testing.TB
 	config config
@@ -57,8 +57,8 @@ func Open(t testing.TB, opts ...latchkey.Option) *latchkey.Client {
 	return NewServer(t).Open(opts...)
 }
 
-// NewServer starts a server, which is empty, and ends with the test. With [OnRedis] it is one that runs
-// already. An address that cannot be used fails the test.
+// NewServer starts an empty server that ends with the test. With [OnRedis] the server runs already. An
+// address that cannot be used fails the test.
 func NewServer(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	s := &Server{t: t, clients: map[*latchkey.Client]*process{}, links: map[*link]struct{}{}}
@@ -125,9 +125,9 @@ func (s *Server) tick(d time.Duration) {
 	s.embedded.SetTime(time.Now().Add(s.passed))
 }
 
-// Open returns a client of the server, which is closed when the test ends. Several are like so many
-// processes. The options are those of latchkey.Open; hooks of WithObserver are called after those of the kit.
-// A client that cannot be opened fails the test.
+// Open returns a client of the server. It is closed when the test ends. Each client stands for a process. The
+// options are as for latchkey.Open; the kit's own hooks run before the hooks of WithObserver. A client that
+// cannot be opened fails the test.
 func (s *Server) Open(opts ...latchkey.Option) *latchkey.Client {
 	s.t.Helper()
 	p := &process{server: s}
@@ -153,9 +153,9 @@ func (s *Server) Open(opts ...latchkey.Option) *latchkey.Client {
 }
 
 // URL returns where other programs, and clients of other kinds, reach the server, as redis://127.0.0.1:1234.
-// Such a client hears of all that goes wrong, but for Kill. Its locks have no order here, it is not closed,
-// and what it holds is not logged. On a real server it is the URL of OnRedis: then nothing goes wrong for
-// such a client, and its names should begin with [Server.Prefix].
+// All faults but Kill reach such a client. The kit does not check its locks' order, close it, or log what it
+// holds. On a real server it is the URL of OnRedis: then no faults reach such a client, and its names should
+// begin with [Server.Prefix].
 func (s *Server) URL() string {
 	s.t.Helper()
 	if s.embedded == nil {

@@ -1,12 +1,12 @@
 // Package latchkeyvet reports code that uses github.com/latchkey-go/latchkey in a way that compiles and is
-// wrong. Each of [Analyzers] is a go/analysis pass for one mistake; README.md shows each with wrong and right
-// code. Command latchkeyvet runs them, by itself or in go vet.
+// wrong. Each of [Analyzers] is a go/analysis pass for one mistake. README.md shows wrong and right code for
+// each. Command latchkeyvet runs them, by itself or in go vet.
 //
-// It would rather say nothing than something wrong. It knows types, and not names: what embeds a lock, or
-// has its methods by an interface, is looked at as well. A package that does not import the module directly
-// is not looked at, which costs nothing; nothing is asked of the packages that it imports.
+// The analyzers keep silent in doubt. They go by types, and not by names: they also look at a type that
+// embeds a lock, and at an interface with its methods. They skip a package that does not import the module
+// directly, and need nothing of the packages that it imports.
 //
-// A line, or the one after it, is switched off by a comment that says why:
+// A comment that says why switches off its line and the next:
 //
 //	_, err := lock.TryLock(ctx) //latchkeyvet:ignore the fixed lease is the pause until the next attempt
 //
@@ -21,8 +21,8 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// Analyzers are all of this package, each of which has a flag of its name in the command. The slice is new
-// with every call.
+// Analyzers returns all analyzers of this package. The command has a flag for each, with its name. Each call
+// returns a new slice.
 func Analyzers() []*analysis.Analyzer {
 	return []*analysis.Analyzer{LostUnlock, LockLoop, SelfLock, OuterContext, NoContext, WaitTimeout, Outlives, DroppedUnlock, PerProcess, PerRequest, ErrCompare}
 }

@@ -8,25 +8,26 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// DroppedUnlock reports the error of an Unlock or Release that a deferred function assigns to a local
-// variable which is no result: no caller sees it, nor ErrLost. The result must have a name.
+// DroppedUnlock reports a deferred function that assigns the error of an Unlock or Release to a local
+// variable. The variable is no result, so no caller sees the error, nor ErrLost. Name the result.
 //
-// It says nothing of defer hold.Unlock(ctx), fenced or not: there the error is dropped for all to see. What a
-// hold that was lost has written is for the store to refuse, and what is not fenced is no more correct for an
-// error that comes after it. errcheck finds every dropped error.
-var DroppedUnlock = newAnalyzer("droppedunlock", "report an error of Unlock or Release that is assigned to no result",
-	func(pass *analysis.Pass) {
-		for _, file := range pass.Files {
-			ast.PreorderStack(file, nil, func(n ast.Node, stack []ast.Node) bool {
-				if d, ok := n.(*ast.DeferStmt); ok {
-					if f, ok := ast.Unparen(d.Call.Fun).(*ast.FuncLit); ok {
-						droppedIn(pass, f, stack)
-					}
+// It says nothing of defer hold.Unlock(ctx): there the error is dropped for all to see. If the work was
+// fenced, the store refuses a late write; if not, an error afterwards repairs nothing. errcheck finds every
+// dropped error.
+var DroppedUnlock = newAnalyzer("droppedunlock", "report an error of Unlock or Release that is assigned to no result", runDroppedUnlock)
+
+func runDroppedUnlock(pass *analysis.Pass) {
+	for _, file := range pass.Files {
+		ast.PreorderStack(file, nil, func(n ast.Node, stack []ast.Node) bool {
+			if d, ok := n.(*ast.DeferStmt); ok {
+				if f, ok := ast.Unparen(d.Call.Fun).(*ast.FuncLit); ok {
+					droppedIn(pass, f, stack)
 				}
-				return true
-			})
-		}
-	})
+			}
+			return true
+		})
+	}
+}
 
 // droppedIn looks at a deferred function, which stands at the end of a stack.
 func droppedIn(pass *analysis.Pass, deferred *ast.FuncLit, stack []ast.Node) {

@@ -11,24 +11,25 @@ import (
 )
 
 // ErrCompare reports an error that is compared with one of this module by == or in a switch. The errors come
-// wrapped and joined, so that is never true. The fix is errors.Is.
-var ErrCompare = newAnalyzer("errcompare", "report errors of latchkey that are compared by ==",
-	func(pass *analysis.Pass) {
-		for _, file := range pass.Files {
-			imported := errorsIn(pass.TypesInfo, file)
-			ast.Inspect(file, func(n ast.Node) bool {
-				switch n := n.(type) {
-				case *ast.BinaryExpr:
-					if n.Op == token.EQL || n.Op == token.NEQ {
-						compared(pass, n, imported)
-					}
-				case *ast.SwitchStmt:
-					switched(pass, n)
+// wrapped and joined, so the comparison is never true. Use errors.Is.
+var ErrCompare = newAnalyzer("errcompare", "report errors of latchkey that are compared by ==", runErrCompare)
+
+func runErrCompare(pass *analysis.Pass) {
+	for _, file := range pass.Files {
+		imported := errorsIn(pass.TypesInfo, file)
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.BinaryExpr:
+				if n.Op == token.EQL || n.Op == token.NEQ {
+					compared(pass, n, imported)
 				}
-				return true
-			})
-		}
-	})
+			case *ast.SwitchStmt:
+				switched(pass, n)
+			}
+			return true
+		})
+	}
+}
 
 const comesWrapped = "it comes wrapped, so this is never true: use errors.Is"
 

@@ -7,34 +7,35 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// LockLoop reports a defer that gives back what a loop takes, when the loop goes on after it: it runs when
-// the function returns, and not at the end of the round. So holds pile up. When the lock is the same in each
-// round, the second round waits for the first, for ever.
+// LockLoop reports a defer in a loop that goes on: it gives back what the round takes, but only when the
+// function returns. So holds pile up. If each round takes the same lock, the second round waits for the
+// first, for ever.
 //
-// A loop that takes another lock in each round may mean to hold them all at the end. It is reported only when
-// the rest of the round works with the context of its hold, or writes with it.
-var LockLoop = newAnalyzer("lockloop", "report a deferred Unlock or Release in a loop that goes on",
-	func(pass *analysis.Pass) {
-		for _, a := range pass.ResultOf[holds].([]*acquired) {
-			loop := a.loop()
-			if a.hold == nil || loop == nil {
-				continue
-			}
-			reported := false
-			a.follow(pass.TypesInfo, func(n ast.Node) bool {
-				if !a.defers(pass.TypesInfo, n) {
-					return a.use(pass.TypesInfo, n) == unused && n != a.statement()
-				}
-				if !reported && a.loops(n) && (a.isSame(pass.TypesInfo, loop) || a.works(pass.TypesInfo, loop, n)) {
-					reported = true
-					w := a.words(pass.TypesInfo)
-					pass.ReportRangef(n, "this %s runs when the function returns, and not at the end of the round: by then every round has taken %s. "+
-						"Make the round a function, or use Do. To hold several locks at once use package multilock", w.release, w.what)
-				}
-				return false
-			})
+// A loop that takes another lock in each round may mean to hold them all at the end. It is reported only if
+// the rest of the round works with the context of its hold, or writes with its token.
+var LockLoop = newAnalyzer("lockloop", "report a deferred Unlock or Release in a loop that goes on", runLockLoop, holds)
+
+func runLockLoop(pass *analysis.Pass) {
+	for _, a := range pass.ResultOf[holds].([]*acquired) {
+		loop := a.loop()
+		if a.hold == nil || loop == nil {
+			continue
 		}
-	}, holds)
+		reported := false
+		a.follow(pass.TypesInfo, func(n ast.Node) bool {
+			if !a.defers(pass.TypesInfo, n) {
+				return a.use(pass.TypesInfo, n) == unused && n != a.statement()
+			}
+			if !reported && a.loops(n) && (a.isSame(pass.TypesInfo, loop) || a.works(pass.TypesInfo, loop, n)) {
+				reported = true
+				w := a.words(pass.TypesInfo)
+				pass.ReportRangef(n, "this %s runs when the function returns, and not at the end of the round: by then every round has taken %s. "+
+					"Make the round a function, or use Do. To hold several locks at once use package multilock", w.release, w.what)
+			}
+			return false
+		})
+	}
+}
 
 // loop is the innermost one around the acquire, without that of its function; nil when there is none.
 func (a *acquired) loop() ast.Node {

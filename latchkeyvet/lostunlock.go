@@ -9,17 +9,18 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// LostUnlock reports a hold, or permits, that some way through the function does not give back. What is
-// returned, stored, passed on or used in a closure is for other code to give back. It says nothing of tests,
-// whose clients end with them.
-var LostUnlock = newAnalyzer("lostunlock", "report holds and permits that are not given back on every path",
-	func(pass *analysis.Pass) {
-		for _, a := range pass.ResultOf[holds].([]*acquired) {
-			if !inTest(pass, a.call.Pos()) {
-				lostUnlock(pass, a)
-			}
+// LostUnlock reports a hold, or permits, that some way through the function does not give back. If you return
+// it, store it, pass it on or use it in a closure, other code gives it back. It says nothing of tests: their
+// holds end with their clients.
+var LostUnlock = newAnalyzer("lostunlock", "report holds and permits that are not given back on every path", runLostUnlock, holds)
+
+func runLostUnlock(pass *analysis.Pass) {
+	for _, a := range pass.ResultOf[holds].([]*acquired) {
+		if !inTest(pass, a.call.Pos()) {
+			lostUnlock(pass, a)
 		}
-	}, holds)
+	}
+}
 
 func lostUnlock(pass *analysis.Pass, a *acquired) {
 	w := a.words(pass.TypesInfo)

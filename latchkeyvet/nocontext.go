@@ -8,22 +8,23 @@ import (
 	"golang.org/x/tools/go/types/typeutil"
 )
 
-// NoContext reports work in a function that Do or its like calls, which cannot end when the lock is lost: it sleeps,
-// or asks a network, a database or a program without a context, or with context.Background(), and the function uses
-// its own context nowhere.
-var NoContext = newAnalyzer("nocontext", "report work under a lock that goes on when the lock is lost",
-	func(pass *analysis.Pass) {
-		for _, file := range pass.Files {
-			if inTest(pass, file.Pos()) {
-				continue
-			}
-			eachGuarded(pass, file, func(call *ast.CallExpr, f *ast.FuncLit) {
-				if g := newGuarded(pass, call, f); !g.used && !g.usesHold() {
-					g.deaf()
-				}
-			})
+// NoContext reports work in the function of a Do that cannot end when the lock is lost. It sleeps, or asks a
+// network, a database or a program without a context, or with context.Background(), and the function uses its
+// own context nowhere.
+var NoContext = newAnalyzer("nocontext", "report work under a lock that goes on when the lock is lost", runNoContext)
+
+func runNoContext(pass *analysis.Pass) {
+	for _, file := range pass.Files {
+		if inTest(pass, file.Pos()) {
+			continue
 		}
-	})
+		eachGuarded(pass, file, func(call *ast.CallExpr, f *ast.FuncLit) {
+			if g := newGuarded(pass, call, f); !g.used && !g.usesHold() {
+				g.deaf()
+			}
+		})
+	}
+}
 
 // usesHold reports whether the function asks its hold whether it is held, or for its context, or hands it on.
 func (g *guarded) usesHold() bool {

@@ -9,25 +9,26 @@ import (
 	"golang.org/x/tools/go/types/typeutil"
 )
 
-// OuterContext reports a call, in a function that Do or its like calls, that is given a context from around
-// that function: the work then goes on when the lock is lost. The function's own context is derived from it,
-// and ends with the lock.
+// OuterContext reports a call in the function of a Do that is given a context from around it: the work then
+// goes on when the lock is lost. The function's own context is derived from the outer one, and ends with the
+// lock.
 //
-// What is cleaned up, goes on beside, or is logged may well have the outer one: defer, go,
-// context.WithoutCancel, log/slog, Unlock and Release. So may fence, which looks at the hold. It says nothing
-// of work after Lock that is given ctx and not hold.Context(): it does not show which of it is guarded. After an
-// Acquire of permits whose Release is deferred, all that follows is guarded, so there it does.
-var OuterContext = newAnalyzer("outerctx", "report the outer context where that of the hold was meant",
-	func(pass *analysis.Pass) {
-		for _, file := range pass.Files {
-			eachGuarded(pass, file, func(call *ast.CallExpr, f *ast.FuncLit) { newGuarded(pass, call, f).check() })
+// Some calls may well have the outer context: in a defer or a go statement, behind context.WithoutCancel, of
+// log/slog, Unlock and Release, and of package fence, which looks at the hold. After a Lock the analyzer says
+// nothing of work with ctx: the code does not show which work is guarded. After an Acquire of permits with a
+// deferred Release all that follows is guarded, so there it reports.
+var OuterContext = newAnalyzer("outerctx", "report the outer context where the hold's was meant", runOuterContext, holds)
+
+func runOuterContext(pass *analysis.Pass) {
+	for _, file := range pass.Files {
+		eachGuarded(pass, file, func(call *ast.CallExpr, f *ast.FuncLit) { newGuarded(pass, call, f).check() })
+	}
+	for _, a := range pass.ResultOf[holds].([]*acquired) {
+		if !inTest(pass, a.call.Pos()) {
+			a.underPermits(pass)
 		}
-		for _, a := range pass.ResultOf[holds].([]*acquired) {
-			if !inTest(pass, a.call.Pos()) {
-				a.underPermits(pass)
-			}
-		}
-	}, holds)
+	}
+}
 
 // eachGuarded calls a function with each function of a file that is called while something is held, and the call that
 // is given it.

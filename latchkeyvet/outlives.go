@@ -7,26 +7,27 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// Outlives reports a goroutine that a function of Do or its like begins and does not wait for. It goes on beside the
-// next holder; or, with the context of the function, it is cancelled as soon as the function returns. A goroutine with
-// that context that runs beside the rest of the function is right.
-var Outlives = newAnalyzer("outlives", "report goroutines that outlive the lock under which they begin",
-	func(pass *analysis.Pass) {
-		for _, file := range pass.Files {
-			eachGuarded(pass, file, func(call *ast.CallExpr, f *ast.FuncLit) {
-				g := newGuarded(pass, call, f)
-				ast.PreorderStack(f.Body, nil, func(n ast.Node, stack []ast.Node) bool {
-					if _, ok := n.(*ast.FuncLit); ok && !g.runs(append(stack, n)) {
-						return false
-					}
-					if s, ok := n.(*ast.GoStmt); ok && !g.awaits(s) {
-						g.outlives(s)
-					}
-					return true
-				})
+// Outlives reports a goroutine that the function of a Do begins and does not wait for. It runs beside the
+// next holder. With the context of the function it is cancelled as soon as the function returns: so it is
+// right while the function goes on, and reported as the last statement.
+var Outlives = newAnalyzer("outlives", "report goroutines that outlive the lock under which they begin", runOutlives)
+
+func runOutlives(pass *analysis.Pass) {
+	for _, file := range pass.Files {
+		eachGuarded(pass, file, func(call *ast.CallExpr, f *ast.FuncLit) {
+			g := newGuarded(pass, call, f)
+			ast.PreorderStack(f.Body, nil, func(n ast.Node, stack []ast.Node) bool {
+				if _, ok := n.(*ast.FuncLit); ok && !g.runs(append(stack, n)) {
+					return false
+				}
+				if s, ok := n.(*ast.GoStmt); ok && !g.awaits(s) {
+					g.outlives(s)
+				}
+				return true
 			})
-		}
-	})
+		})
+	}
+}
 
 func (g *guarded) outlives(s *ast.GoStmt) {
 	switch {

@@ -10,25 +10,28 @@ import (
 	"golang.org/x/tools/go/types/typeutil"
 )
 
-// PerProcess reports a number that all processes must state the same, and that is made of what differs
-// between them: the processors, the process id, chance, or the number of arguments. It follows variables
-// that are assigned once. It says nothing when the name is computed, as that of one machine; nor of flags and
-// the environment, which are configuration; nor of tests, which are one process.
-var PerProcess = newAnalyzer("perprocess", "report counts that differ between processes",
-	func(pass *analysis.Pass) {
-		d := definitions(pass)
-		for _, file := range pass.Files {
-			if inTest(pass, file.Pos()) {
-				continue
-			}
-			ast.Inspect(file, func(n ast.Node) bool {
-				if call, ok := n.(*ast.CallExpr); ok {
-					d.stated(pass, call)
-				}
-				return true
-			})
+// PerProcess reports a number that all processes must state the same, made of what differs between them: the
+// number of processors, the process id, chance, or the number of arguments. It follows variables that are
+// assigned once.
+//
+// It says nothing if the name is computed, since then it may be the name of one machine; of flags and the
+// environment, which are configuration; and of tests, which are one process.
+var PerProcess = newAnalyzer("perprocess", "report counts that differ between processes", runPerProcess)
+
+func runPerProcess(pass *analysis.Pass) {
+	d := definitions(pass)
+	for _, file := range pass.Files {
+		if inTest(pass, file.Pos()) {
+			continue
 		}
-	})
+		ast.Inspect(file, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok {
+				d.stated(pass, call)
+			}
+			return true
+		})
+	}
+}
 
 // agreed is what becomes of a number that processes do not agree on, by the function that is given it.
 var agreed = map[string]string{

@@ -8,28 +8,29 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// PerRequest reports a client that is opened for each request, run or round. A client dials, subscribes, and lets the
-// goroutines of its process pass locks on: a process needs one. Reported is one that is opened in a handler of
-// net/http, gin or echo, in a function that Do or its like calls, or in a loop that closes it, and has the
-// same arguments in each round.
-var PerRequest = newAnalyzer("perrequest", "report clients that are opened for each request",
-	func(pass *analysis.Pass) {
-		for _, file := range pass.Files {
-			if inTest(pass, file.Pos()) {
-				continue
-			}
-			ast.PreorderStack(file, nil, func(n ast.Node, stack []ast.Node) bool {
-				call, ok := n.(*ast.CallExpr)
-				if !ok || !slices.Contains([]string{".Open", ".New", ".Wrap"}, name(pass.TypesInfo, call)) {
-					return true
-				}
-				if where := again(pass.TypesInfo, call, stack); where != "" {
-					pass.ReportRangef(call, "this opens a client %s: open one when the process begins, and share it", where)
-				}
-				return true
-			})
+// PerRequest reports a client that is opened for each request, run or round. A client dials, subscribes, and
+// lets the goroutines of its process pass locks on: a process needs one. It reports a client that is opened
+// in a handler of net/http, gin or echo, in the function of a Do, or in a loop that closes it and opens it
+// with the same arguments in each round.
+var PerRequest = newAnalyzer("perrequest", "report clients that are opened for each request", runPerRequest)
+
+func runPerRequest(pass *analysis.Pass) {
+	for _, file := range pass.Files {
+		if inTest(pass, file.Pos()) {
+			continue
 		}
-	})
+		ast.PreorderStack(file, nil, func(n ast.Node, stack []ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || !slices.Contains([]string{".Open", ".New", ".Wrap"}, name(pass.TypesInfo, call)) {
+				return true
+			}
+			if where := again(pass.TypesInfo, call, stack); where != "" {
+				pass.ReportRangef(call, "this opens a client %s: open one when the process begins, and share it", where)
+			}
+			return true
+		})
+	}
+}
 
 // again says why a call is made again and again; empty where that is not known.
 func again(info *types.Info, call *ast.CallExpr, stack []ast.Node) string {

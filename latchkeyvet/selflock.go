@@ -9,35 +9,36 @@ import (
 )
 
 // SelfLock reports a Lock, or a Do, of a lock that the function holds already, with a context that does not
-// say so: the context that the first one was given, or a new one. It waits for itself until its context
-// ends. Only with the context of the hold does a lock re-enter. A reader waits for itself as soon as a
-// writer has come in between.
-var SelfLock = newAnalyzer("selflock", "report a lock that is taken again without the context of its hold",
-	func(pass *analysis.Pass) {
-		for _, a := range pass.ResultOf[holds].([]*acquired) {
-			lock, key := locked(pass.TypesInfo, a.call)
-			if a.hold == nil || lock == nil || a.shared(pass.TypesInfo) {
-				continue
-			}
-			reported := map[*ast.CallExpr]bool{}
-			a.follow(pass.TypesInfo, func(n ast.Node) bool {
-				for _, call := range callsIn(n) {
-					other, sameKey := locked(pass.TypesInfo, call)
-					if call == a.call || other != lock || sameKey != key || reported[call] || !a.waits(pass.TypesInfo, call) {
-						continue
-					}
-					reported[call] = true
-					pass.ReportRangef(call, "%s is held here, so this waits for itself until its context ends. Pass %s.Context(): it re-enters",
-						key, a.hold.Name())
-				}
-				if n == a.statement() || changes(pass.TypesInfo, n, lock, key) ||
-					assigns(pass.TypesInfo, n, variable(pass.TypesInfo, a.call.Args[0])) {
-					return false // another round, another lock, or another context
-				}
-				return a.defers(pass.TypesInfo, n) || a.use(pass.TypesInfo, n) == unused
-			})
+// say so: the context that the first call was given, or a new one. It waits for itself until its context
+// ends. Only the context of the hold re-enters. A reader waits for itself as soon as a writer has come in
+// between.
+var SelfLock = newAnalyzer("selflock", "report a lock that is taken again without the context of its hold", runSelfLock, holds)
+
+func runSelfLock(pass *analysis.Pass) {
+	for _, a := range pass.ResultOf[holds].([]*acquired) {
+		lock, key := locked(pass.TypesInfo, a.call)
+		if a.hold == nil || lock == nil || a.shared(pass.TypesInfo) {
+			continue
 		}
-	}, holds)
+		reported := map[*ast.CallExpr]bool{}
+		a.follow(pass.TypesInfo, func(n ast.Node) bool {
+			for _, call := range callsIn(n) {
+				other, sameKey := locked(pass.TypesInfo, call)
+				if call == a.call || other != lock || sameKey != key || reported[call] || !a.waits(pass.TypesInfo, call) {
+					continue
+				}
+				reported[call] = true
+				pass.ReportRangef(call, "%s is held here, so this waits for itself until its context ends. Pass %s.Context(): it re-enters",
+					key, a.hold.Name())
+			}
+			if n == a.statement() || changes(pass.TypesInfo, n, lock, key) ||
+				assigns(pass.TypesInfo, n, variable(pass.TypesInfo, a.call.Args[0])) {
+				return false // another round, another lock, or another context
+			}
+			return a.defers(pass.TypesInfo, n) || a.use(pass.TypesInfo, n) == unused
+		})
+	}
+}
 
 // locked returns the variable that the lock of a call is, or that it is a field of, and how it is written;
 // nil when it is no lock that excludes its own goroutine, or is computed.

@@ -9,32 +9,33 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// WaitTimeout reports a context with a deadline that is made for the wait, and bounds the work as well: the context
-// of a hold, and the context of the function of Do, are derived from it. TryLockFor, TryAcquireFor and TryDoFor bound the wait
-// alone.
+// WaitTimeout reports a deadline that is made for the wait, and bounds the work as well: the hold's context,
+// and the context of a Do's function, are derived from it. TryLockFor, TryAcquireFor and TryDoFor bound the
+// wait alone.
 //
-// A deadline for both may be meant. So it is reported only if the context is used for this call alone, and something
-// says that it is for the wait: its name; the context before it, which the work is given; an end of the deadline that
-// is taken for a lock that was not acquired; or a cancel while the lock is held.
-var WaitTimeout = newAnalyzer("waittimeout", "report a deadline for the wait that bounds the work as well",
-	func(pass *analysis.Pass) {
-		for _, file := range pass.Files {
-			if inTest(pass, file.Pos()) {
-				continue
-			}
-			ast.Inspect(file, func(n ast.Node) bool {
-				switch n := n.(type) {
-				case *ast.FuncDecl:
-					if n.Body != nil {
-						waitTimeout(pass, n.Body)
-					}
-				case *ast.FuncLit:
+// A deadline for both may be meant. So it is reported only if the context is used for this call alone, and
+// something says that it is for the wait: its name; the context before it, which the work is given; an end of
+// the deadline that is taken for a lock that was not acquired; or a cancel while the lock is held.
+var WaitTimeout = newAnalyzer("waittimeout", "report a deadline for the wait that bounds the work as well", runWaitTimeout)
+
+func runWaitTimeout(pass *analysis.Pass) {
+	for _, file := range pass.Files {
+		if inTest(pass, file.Pos()) {
+			continue
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if n.Body != nil {
 					waitTimeout(pass, n.Body)
 				}
-				return true
-			})
-		}
-	})
+			case *ast.FuncLit:
+				waitTimeout(pass, n.Body)
+			}
+			return true
+		})
+	}
+}
 
 // limited is a context with a deadline that a function makes.
 type limited struct {

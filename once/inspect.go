@@ -44,7 +44,7 @@ type JobRun struct {
 	Attempt int               // as [Run.Attempt]
 	Began   time.Time         // by the server's clock
 	Took    time.Duration     // until its end was recorded; 0: it goes on, or has died
-	By      latchkey.Identity // who ran it, as far as its client tells; of its times there is none
+	By      latchkey.Identity // who ran it, as far as its client tells; its times are zero
 	End     RunEnd
 	Err     string // what the error of its function said: at most 200 bytes; empty unless it has failed
 }
@@ -61,7 +61,7 @@ const (
 	Died                 // its process did, or it lost the lock: the tick is run again, unless it is given up
 )
 
-// String returns it in words.
+// String returns the end in words.
 func (e RunEnd) String() string {
 	if e < GoesOn || e > Died {
 		return "unknown"

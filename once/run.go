@@ -35,18 +35,18 @@ func (r *Run) Hold() *latchkey.Hold { return r.hold }
 // work, or all of it.
 func (r *Run) Attempt() int { return int(r.attempt) }
 
-// Tick returns when the tick was due, by the server's clock and without the jitter. Of New and Share it is the zero
+// Tick returns when the tick was due, by the server's clock and without the jitter. For New and Share it is the zero
 // time.
 func (r *Run) Tick() time.Time { return r.tick }
 
 // SetResult sets what [Once.Result] returns once this is done. A further call replaces it. It returns ErrInvalid for
-// more than 64 KB, after the function has returned, and for Share and Every.
+// more than 64 KB, after the function has returned, and for Share, Every and At.
 func (r *Run) SetResult(b []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case !r.results:
-		return fail.Wrap(r.hold.Name(), fail.Invalid("SetResult is for New: the function of Share returns its result, and that of Every has none"))
+		return fail.Wrap(r.hold.Name(), fail.Invalid("SetResult is for New: the function of Share returns its result, and the function of a job has none"))
 	case r.over:
 		return fail.Wrap(r.hold.Name(), fail.Invalid("the run is over: only its function may set the result"))
 	case len(b) > MaxResult:

@@ -1,5 +1,5 @@
 // Package latchkeyotel tells OpenTelemetry what the locks and semaphores of a client do: as metrics, and as
-// spans that join the traces of those who call.
+// spans that join the traces of their callers.
 //
 //	hooks, err := latchkeyotel.Observer()
 //	...
@@ -7,28 +7,33 @@
 //
 // # Metrics
 //
-//	latchkey.lock.wait.duration  s             histogram: how long calls took that wanted something
-//	latchkey.lock.hold.duration  s             histogram: how long it was held
+//	latchkey.lock.wait.duration  s             histogram: how long calls waited for a lock or permits
+//	latchkey.lock.hold.duration  s             histogram: how long these were held
 //	latchkey.lock.waiters        {waiter}      how many calls wait for others now
 //	latchkey.lock.holds          {hold}        how many holds there are now
 //	latchkey.lock.contentions    {contention}  how many calls have had to wait for others
 //	latchkey.lock.lost           {hold}        how many holds have ended without a release
 //
-// Each has the attribute latchkey.primitive, which is the [latchkey.Kind]. The durations have
-// latchkey.outcome: of a wait "acquired", "refused" (ErrNotAcquired), "canceled" (its context ended),
-// "unavailable" (ErrUnavailable, also when the context ended meanwhile) or "failed"; of a hold "released" or
-// "lost". An Await of a latch or barrier is a wait that is "acquired" when it passes. It is none of the
-// waiters, which count what waits for others to let go. Plain permits (package semaphore, Counting) have no
-// holds: anybody may give them back.
+// Each has the attribute latchkey.primitive: the [latchkey.Kind]. The durations also have latchkey.outcome.
+// For a hold it is "released" or "lost". For a wait it is
 //
-// The name of a lock is no attribute, because there may be any number of them: see [WithName].
+//	acquired     also for an Await of a latch or barrier that has passed
+//	refused      ErrNotAcquired
+//	canceled     its context has ended
+//	unavailable  ErrUnavailable, also if its context has ended
+//	failed       any other error
+//
+// An Await is not one of the waiters: they wait for others to let go. Plain permits (package semaphore,
+// Counting) have no holds, because any process may give them back.
+//
+// The name of a lock is no attribute, because there may be any number of names: see [WithName].
 //
 // # Traces
 //
-// A call whose context has a span that is recorded gets two children of that: "latchkey wait", and once it is
-// over "latchkey hold". Both have the name, the prefix and the token. Calls without such a context have none,
-// so that no lock begins a trace. The span of a hold is made when the hold ends. So spans of the work under
-// the lock are its siblings, and not its children.
+// If the context of a call has a recorded span, that span gets two children: "latchkey wait", and after the
+// hold "latchkey hold". Both have the name, the prefix and the token. A call without such a span has none: no
+// lock begins a trace. The span of a hold is made when the hold ends. So spans of the work under the lock are
+// its siblings, and not its children.
 package latchkeyotel
 
 import (
@@ -67,26 +72,26 @@ type config struct {
 	name    func(latchkey.Kind, string) string
 }
 
-// WithMeterProvider has the instruments made there. Default, also for nil: the global one.
+// WithMeterProvider sets where the instruments are made. Default, and for nil: the global provider.
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return func(c *config) { c.meters = p }
 }
 
-// WithTracerProvider has the spans made there. Default, also for nil: the global one.
+// WithTracerProvider sets where the spans are made. Default, and for nil: the global provider.
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return func(c *config) { c.tracers = p }
 }
 
-// WithName adds to the metrics the attribute latchkey.name, which f makes of the name that was given to New.
-// Each value is a time series of its own in each metric, for ever: f must map all names to a few, as
-// "orders:42" to "orders". A value that is empty is left out. f is called for each event, from many
-// goroutines at once. Default, also for nil: metrics have no names.
+// WithName adds the attribute latchkey.name to the metrics. f makes it of the name that New was given. Each
+// value is a time series of its own in each metric, for ever: f must map all names to a few, as "orders:42"
+// to "orders". An empty value is left out. f is called for each event, from many goroutines at once. Default,
+// and for nil: metrics have no names.
 func WithName(f func(kind latchkey.Kind, name string) string) Option {
 	return func(c *config) { c.name = f }
 }
 
-// Observer returns hooks for [latchkey.WithObserver]. Several clients may have the same ones. The error is
-// that of a meter provider which refuses an instrument.
+// Observer returns hooks for [latchkey.WithObserver]. Several clients may share them. It fails if the meter
+// provider refuses an instrument.
 func Observer(opts ...Option) (latchkey.Observer, error) {
 	var c config
 	for _, o := range opts {

@@ -28,7 +28,7 @@ const (
 	Pause Kind = "pause"
 	// Resume ends a pause.
 	Resume Kind = "resume"
-	// Resign has a leader resign: its name is paused for 15 s, or longer where its lease is longer.
+	// Resign makes a leader resign: it pauses the name for 15 s, or longer if the lease is longer.
 	Resign Kind = "resign"
 )
 
@@ -36,17 +36,19 @@ const (
 type Action struct {
 	Kind  Kind
 	Name  string // without the client's key prefix
-	Token int64  // of the hold that was shown: when another one has it by then, nothing is done
+	Token int64  // of the hold that was shown; if another hold has the lock by then, nothing is done
 	Why   string // at most 200 bytes
 }
 
-// Authorize decides whether the sender of a request may do something. It returns who that is, which the log, the holder and
-// Inspect then tell; empty: it is not known. An error is shown to the sender, and nothing is done. It is asked before the page asks once more, and again before it
-// is done. It may be called at the same time by several goroutines.
+// Authorize decides whether the sender of a request may do something. It returns who that is, for the log,
+// the holder and Inspect; empty: not known. With an error nothing is done, and the sender sees its text. It
+// is called twice: before the page asks "are you sure", and before the action. Several goroutines call it at
+// once.
 type Authorize func(r *http.Request, a Action) (who string, err error)
 
-// WithActions lets the page change something: see [Action]. The page asks once more before each, tries it for ten seconds, and
-// logs it by the client's logger. It refuses a form of another site. [Handler] refuses nil.
+// WithActions lets the page change something: see [Action]. Before each change the page asks "are you sure".
+// It tries for ten seconds, and logs the change by the client's logger. It refuses a form of another site.
+// [Handler] refuses nil.
 func WithActions(authorize Authorize) Option {
 	return func(p *page) { p.authorize = authorize; p.acts = true }
 }

@@ -1,16 +1,18 @@
-// Package latchkeyweb has a page that shows who holds and who waits, which jobs run when, and who leads.
+// Package latchkeyweb is a page that shows who holds and who waits, which jobs run when, and who leads.
 //
 //	page, err := latchkeyweb.Handler(client)
 //	...
 //	mux.Handle("/locks/", page)
 //
-// It can be mounted below any path that ends with a slash, with http.StripPrefix or without. It shows the names of the client's
-// key prefix. It is as open as the server that it is mounted in: ask for a password in front of it.
+// You can mount it below any path that ends with a slash, with [http.StripPrefix] or without. It shows the
+// names with the client's key prefix. It is as open as the server that it is mounted in: ask for a password
+// in front of it.
 //
 // # Cost
 //
-// One of all who look at it asks Redis, once a second; each name whose own page is open is one more question. Ten seconds after
-// the last one has gone it asks nothing. A look costs what one of "latchkey top" costs.
+// However many people look, the page asks Redis once a second, and once more for each name whose own page is
+// open. A question costs as much as one of "latchkey top". Ten seconds after the last one has left, it asks
+// nothing.
 package latchkeyweb
 
 import (

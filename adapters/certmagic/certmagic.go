@@ -1,4 +1,4 @@
-// Package latchkeycertmagic has the certmagic of several processes, or Caddy, take turns by latchkey: one of
+// Package latchkeycertmagic lets the certmagic of several processes, or Caddy, take turns by latchkey: one of
 // them obtains or renews a certificate, and the others find it in the storage.
 //
 //	locker, err := latchkeycertmagic.New(c)
@@ -20,12 +20,12 @@ import (
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
-// Locker has the locks of a certmagic.Storage. It is a certmagic.Locker, a TryLocker and a LockLeaseRenewer,
-// which know a lock by its name alone: whoever knows it may unlock it, from any goroutine. So inside a Locker
-// a name is taken until its Unlock, also when the lock in Redis was lost before.
+// Locker has the locks of a certmagic.Storage. It is a certmagic.Locker, a TryLocker and a LockLeaseRenewer.
+// These know a lock by its name alone, so any goroutine that knows a name may unlock it. Inside a Locker a
+// name is taken until its Unlock, also if the lock in Redis was lost before.
 //
-// Its methods are safe for concurrent use, and it has nothing of a name that is not locked. Make it by [New];
-// the zero value is not usable. It ends with its client, which stays the caller's.
+// Its methods are safe for concurrent use. It keeps nothing of a name that is not locked. The zero value is
+// not usable: see [New]. It ends with its client, which you close.
 type Locker struct {
 	client  *latchkey.Client
 	options []latchkey.LockOption
@@ -49,8 +49,8 @@ var (
 	_ certmagic.LockLeaseRenewer = (*Locker)(nil)
 )
 
-// New returns a locker. The options are those of its locks, as latchkey.WithLease. It does no I/O. It returns
-// latchkey.ErrInvalid for a nil client, one without pub/sub, and options that package rlock refuses.
+// New returns a locker. It does no I/O. The options are for its locks, as latchkey.WithLease. It returns
+// latchkey.ErrInvalid for a nil client, a client without pub/sub, and options that package rlock refuses.
 func New(c *latchkey.Client, opts ...latchkey.LockOption) (*Locker, error) {
 	l := &Locker{client: c, options: append(opts[:len(opts):len(opts)], latchkey.WithoutReentry()), names: map[string]*entry{}}
 	if _, err := l.lock(""); err != nil {
@@ -72,7 +72,7 @@ func (l *Locker) lock(name string) (*latchkey.Lock, error) {
 // are escaped as in URLs. Of a long name it is a hash. Different names have different locks.
 func key(name string) string { return lua.AnyName("certmagic:", name) }
 
-// Storage returns a storage that has its data where data has it, and its locks here. Those of data are not
+// Storage returns a storage that keeps its data in data, and takes its locks here. The locks of data are not
 // used.
 func (l *Locker) Storage(data certmagic.Storage) certmagic.Storage {
 	return struct {
@@ -83,8 +83,8 @@ func (l *Locker) Storage(data certmagic.Storage) certmagic.Storage {
 
 type inner struct{ certmagic.Storage }
 
-// Lock waits until the lock of the name is held, or ctx ends. It waits out a Redis that is away. The errors
-// are those of the Lock of package rlock, as latchkey.ErrClosed, and that of a context that ends.
+// Lock waits until the lock of the name is held, or ctx ends, also while Redis is away. Its errors are as of
+// latchkey.Lock.Lock.
 func (l *Locker) Lock(ctx context.Context, name string) error {
 	e, err := l.enter(name)
 	if err != nil {
@@ -99,8 +99,9 @@ func (l *Locker) Lock(ctx context.Context, name string) error {
 	return l.take(name, e, func() (*latchkey.Hold, error) { return e.lock.Lock(ctx) })
 }
 
-// TryLock makes one attempt, and reports whether the lock of the name is held now. That it is another's is no
-// error. latchkey.ErrUnavailable is returned when Redis does not answer within the client's command timeout.
+// TryLock makes one attempt, and reports whether the lock of the name is held now. A lock that another caller
+// has is no error. If Redis does not answer within the client's command timeout, it returns
+// latchkey.ErrUnavailable.
 func (l *Locker) TryLock(ctx context.Context, name string) (bool, error) {
 	e, err := l.enter(name)
 	if err != nil {
@@ -119,10 +120,10 @@ func (l *Locker) TryLock(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
-// Unlock releases the lock of the name. It waits for the answer of Redis until ctx ends; the release goes on.
-// Whatever it returns, the name is free again here: latchkey.ErrLost when the lock was lost before, so that
-// its caller may not have been alone, latchkey.ErrUnknownOutcome when Redis did not answer, and
-// latchkey.ErrNotHeld for a name that is not locked.
+// Unlock releases the lock of the name. It waits for the answer of Redis until ctx ends; then the release
+// goes on. With any error the name is free again here. latchkey.ErrLost says that the lock was lost before,
+// so you may not have been alone; latchkey.ErrUnknownOutcome, that Redis did not answer; and
+// latchkey.ErrNotHeld, that the name is not locked.
 func (l *Locker) Unlock(ctx context.Context, name string) error {
 	l.mu.Lock()
 	e := l.names[name]
@@ -144,12 +145,11 @@ func (l *Locker) Unlock(ctx context.Context, name string) error {
 	return nil
 }
 
-// RenewLockLease returns nil while the lock of the name is held. It sends nothing, and the duration does not
-// matter, as the lease is renewed anyhow. When the lock was lost, it returns latchkey.ErrLost once (ErrClosed
-// when the client was closed). Certmagic, which does its work again from the beginning then, calls it before
-// each attempt: so each further call makes an attempt to take the lock again, as TryLock. It returns nil with
-// the lock, and otherwise the error of TryLock joined with ErrLost. Of a name that is not locked it returns
-// latchkey.ErrNotHeld.
+// RenewLockLease returns nil while the lock of the name is held. It sends nothing, and ignores the duration:
+// the client renews the lease anyhow. If the lock was lost, it returns latchkey.ErrLost once (ErrClosed if
+// the client was closed). Then certmagic repeats its work, and calls it before each attempt. So each further
+// call tries to take the lock again, as TryLock: it returns nil with the lock, or the error of TryLock joined
+// with ErrLost. For a name that is not locked it returns latchkey.ErrNotHeld.
 func (l *Locker) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

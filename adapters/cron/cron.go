@@ -1,4 +1,4 @@
-// Package latchkeycron has the schedulers of robfig/cron in several processes share their jobs by latchkey:
+// Package latchkeycron lets the schedulers of robfig/cron in several processes share their jobs by latchkey:
 // each tick of a schedule runs in one of them.
 //
 //	schedule, err := cron.ParseStandard("*/5 * * * *")
@@ -9,18 +9,17 @@
 //
 // # What is promised
 //
-// A tick is known by its time in the schedule, and Redis remembers the last one that was run. A process whose
-// clock is wrong comes to a tick early or late, but to the same one. So clocks may differ by any time that is
-// shorter than that for which ticks are remembered: a day, or what once.WithTTL says. A tick begins when the
-// first of the clocks comes to it.
+// A tick is known by its time in the schedule, and Redis remembers the last one that ran. A process whose
+// clock is wrong reaches a tick early or late, but it is the same tick. So clocks may differ for as long as
+// ticks are remembered: a day, or once.WithTTL. A tick begins when the first clock reaches it.
 //
-// Runs of one name do not overlap, as long as their leases are trusted: a tick that comes while the run of
-// another goes on is left out. So is one that no process comes to, or whose process dies: it is repeated only
-// if another process comes to it later, because its clock is behind. The Every of package once of latchkey
-// repeats those, goes by the server's clock, and needs no scheduler.
+// Runs of one name do not overlap, as long as their leases are trusted: a tick that comes while another run
+// goes on is left out. A tick that no process reaches is left out too. A tick whose process dies is repeated
+// only if another process reaches it later, because its clock is behind. If you need these ticks, use Every
+// of package once: it repeats them, goes by the server's clock, and needs no scheduler.
 //
-// The ticks of cron.Every and "@every" depend on when a process was started. Here one of them is run in each
-// whole period since the year 1, in UTC: that of the process that is first.
+// The ticks of cron.Every and "@every" depend on when a process was started. Here one of them runs in each
+// whole period since the year 1, in UTC: the tick of the first process.
 package latchkeycron
 
 import (
@@ -39,8 +38,8 @@ import (
 // Option configures [Once] and [Job]. A nil one does nothing.
 type Option func(*job)
 
-// WithLogger sets where it is said that a tick was left out, as Info, and that one failed, as Error. nil or
-// none: cron.DefaultLogger.
+// WithLogger sets the log: for a tick that was left out as Info, for one that failed as Error. Default, and
+// for nil: cron.DefaultLogger.
 func WithLogger(l cron.Logger) Option {
 	return func(j *job) {
 		if l != nil {
@@ -49,8 +48,8 @@ func WithLogger(l cron.Logger) Option {
 	}
 }
 
-// WithLocation sets the zone of a schedule that names none: that of the scheduler, as cron.WithLocation has
-// it. nil or none: time.Local, as for schedulers.
+// WithLocation sets the zone of a schedule that names none. Use the scheduler's, as in cron.WithLocation.
+// Default, and for nil: time.Local, as for schedulers.
 func WithLocation(l *time.Location) Option {
 	return func(j *job) {
 		if l != nil {
@@ -59,9 +58,9 @@ func WithLocation(l *time.Location) Option {
 	}
 }
 
-// WithOnce sets options of the record of each tick: those of once.New. once.WithTTL says for how long a tick
-// is remembered, which is how much clocks may differ; once.WithLease, for how long the tick of a process that
-// was killed is kept from the others.
+// WithOnce sets options of the record of each tick, as for once.New. once.WithTTL is for how long a tick is
+// remembered: how much clocks may differ. once.WithLease says for how long a killed process
+// keeps its tick from the others.
 func WithOnce(opts ...once.Option) Option {
 	return func(j *job) { j.options = append(j.options, opts...) }
 }
@@ -80,12 +79,12 @@ type job struct {
 }
 
 // Once returns a wrapper that runs a job once for each tick of the schedule, in one of the processes that
-// have a wrapper of that name. All should have the same schedule, which must be the one that the job has in
-// its scheduler. A job learns neither that its lock was lost nor which tick it is: see [Job].
+// have a wrapper of that name. Give all of them the same schedule, and the scheduler too. A job learns
+// neither that its lock was lost nor which tick it is: see [Job].
 //
 // The name is as for package rlock, and names a lock. Each job needs a name of its own. Once does no I/O. It
-// returns latchkey.ErrInvalid for other names, a nil
-// client or schedule, options out of range, and clients that once.New refuses.
+// returns latchkey.ErrInvalid for other names, a nil client or schedule, options out of range, and clients
+// that once.New refuses.
 func Once(c *latchkey.Client, name string, schedule cron.Schedule, opts ...Option) (cron.JobWrapper, error) {
 	if _, err := newJob(c, name, schedule, nil, opts); err != nil {
 		return nil, err
@@ -99,10 +98,10 @@ func Once(c *latchkey.Client, name string, schedule cron.Schedule, opts ...Optio
 	}, nil
 }
 
-// Job returns a job that runs f as [Once] does, and tells it more: the context ends when the lock is lost,
-// the time is that of the tick, in UTC, and the token of the hold can be handed to a store that refuses
-// smaller ones. An error of f is logged. With an error the tick does not count as run: a process that comes
-// to it later runs it again. The same goes for a panic, which is not caught.
+// Job returns a job that runs f as [Once] does, and tells f more. The context ends when the lock is lost.
+// tick is when the tick was due, in UTC. Give the token of the hold to a store that refuses smaller ones. An
+// error of f is logged, and the tick does not count as run: a process that reaches it later runs it again.
+// The same holds for a panic, which is not caught.
 func Job(c *latchkey.Client, name string, schedule cron.Schedule, f func(ctx context.Context, tick time.Time, hold *latchkey.Hold) error, opts ...Option) (cron.Job, error) {
 	if f == nil {
 		return nil, fmt.Errorf("latchkeycron: %w: the function is nil", latchkey.ErrInvalid)

@@ -1,16 +1,16 @@
-// Package latchkeygocron has gocron's schedulers of several processes share their jobs by latchkey: an
-// [Elector], a [Locker], and tasks whose context ends when the lock is lost ([Task], [Elector.Task]).
+// Package latchkeygocron lets gocron's schedulers in several processes share their jobs by latchkey. It has
+// an [Elector], a [Locker], and tasks whose context ends when the lock is lost ([Task], [Elector.Task]).
 //
 //	locker, err := latchkeygocron.NewLocker(c, 30*time.Second) // jobs that run once a minute
 //	...
 //	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
 //
-// What gocron calls its lock has no way to tell a job that the lock was lost, and gocron drops the error of
-// its Unlock. A job that must not run twice at a time is better made with [Task], and without a locker.
+// gocron cannot tell a job that its lock was lost, and drops the error of Unlock. If a job must not run twice
+// at a time, make it with [Task], and without a locker.
 //
-// All of these go by the clocks of the processes, as gocron does: a tick that no process reaches is not made
-// up for, and one whose process dies is not repeated. The Every of package once of latchkey has neither
-// limit. It goes by the server's clock, and needs no scheduler.
+// All of these go by the clocks of the processes, as gocron does. A tick that no process reaches is left out,
+// and a tick whose process dies is not repeated. If you need these ticks, use Every of package once: it goes
+// by the server's clock, and needs no scheduler.
 package latchkeygocron
 
 import (
@@ -35,7 +35,7 @@ var (
 )
 
 // Locker is for gocron.WithDistributedLocker and gocron.WithDistributedJobLocker. It is safe for concurrent
-// use. There is no usable zero value: see [NewLocker].
+// use. The zero value is not usable: see [NewLocker].
 type Locker struct {
 	client  *latchkey.Client
 	options []rlock.Option
@@ -50,13 +50,13 @@ type job struct {
 	said bool // that another one has its name
 }
 
-// NewLocker returns a locker whose locks stay taken for minHold from when they were acquired, also when the
-// job takes no time. So a process whose clock is behind by less than minHold does not run the job again. Half
-// of the shortest time between two runs is best: with all of it a process whose clock is ahead would leave
-// out its next run. It is more than 0, and 24 h at most.
+// NewLocker returns a locker whose locks stay taken for minHold after they were acquired, also if the job
+// takes no time. So a process whose clock is behind by less than minHold does not run the job again. Half of
+// the shortest time between two runs is best: with all of it, a process whose clock is ahead would leave out
+// its next run. minHold is more than 0, and 24 h at most.
 //
-// The options are those of package rlock. NewLocker does no I/O. It returns latchkey.ErrInvalid for a nil
-// client, options out of range, and a client without subscriptions.
+// The options are as for package rlock. NewLocker does no I/O. It returns latchkey.ErrInvalid for a nil
+// client, options out of range, and a client without pub/sub.
 func NewLocker(c *latchkey.Client, minHold time.Duration, opts ...rlock.Option) (*Locker, error) {
 	l := &Locker{
 		client: c, options: append(append([]rlock.Option(nil), opts...), latchkey.WithMinHold(minHold)), jobs: map[string]job{},
@@ -75,17 +75,17 @@ func (l *Locker) lock(name string) (*latchkey.Lock, error) {
 	return lock, nil
 }
 
-// Lock makes one attempt to lock the name of a job. It returns latchkey.ErrNotAcquired when another process
-// runs the job, or has run it less than the locker's minHold ago; otherwise the errors of Lock.TryLock of
-// latchkey. With any error gocron leaves out this run of the job. The name is that of an rlock: jobs of
-// different programs need different names, or clients with different key prefixes.
+// Lock makes one attempt to lock the name of a job. It returns latchkey.ErrNotAcquired if another process
+// runs the job, or ran it less than minHold ago; otherwise the errors of latchkey.Lock.TryLock. With any
+// error gocron leaves out this run of the job. The name names an rlock: jobs of different programs need
+// different names, or clients with different key prefixes.
 //
-// A job without gocron.WithName has the name of its function. So jobs that are made of one function in a loop
-// have one name, and would have one lock. Lock returns latchkey.ErrInvalid for the second of them, and says so
-// once in [slog.Default]: give each job a name of its own.
+// A job without gocron.WithName has the name of its function. So jobs made of one function in a loop have one
+// name, and would have one lock. For the second of them Lock returns latchkey.ErrInvalid, and says so once in
+// slog.Default: give each job a name of its own.
 //
-// The Unlock of what it returns is that of a *latchkey.Hold: latchkey.ErrLost says that the job may not have
-// been alone. gocron drops that error.
+// The Unlock of its result is as of *latchkey.Hold: latchkey.ErrLost says that the job may not have been
+// alone. gocron drops that error.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	if !l.isOf(ctx, key) {
 		return nil, fmt.Errorf("latchkeygocron: %w: two jobs have the name %q, give each one of its own: gocron.WithName", latchkey.ErrInvalid, key)
@@ -125,11 +125,11 @@ func (l *Locker) isOf(ctx context.Context, key string) bool {
 }
 
 // Task returns a function for gocron.NewTask that runs f under the lock. The context of f ends when the lock
-// is lost, and when that of the job does. When another process has the lock f does not run, and the task
-// returns nil. Otherwise it returns the error of Lock.TryDo of latchkey: f's own, with latchkey.ErrLost if f
-// may not have been alone, or why the lock could not be had, which matches latchkey.ErrNotRun.
+// is lost, and with the job's context. If another process has the lock, f does not run, and the task returns
+// nil. Otherwise it returns the error of latchkey.Lock.TryDo: f's own, with latchkey.ErrLost if f may not
+// have been alone, or with latchkey.ErrNotRun if f did not run.
 //
-// Give the lock a latchkey.WithMinHold, as [NewLocker] says.
+// Give the lock a latchkey.WithMinHold: see [NewLocker].
 func Task(lock *latchkey.Lock, f func(context.Context, *latchkey.Hold) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ran := false
@@ -144,11 +144,11 @@ func Task(lock *latchkey.Lock, f func(context.Context, *latchkey.Hold) error) fu
 	}
 }
 
-// ErrNotLeader is returned by [Elector.IsLeader] when this process does not lead.
+// ErrNotLeader says that this process does not lead. [Elector.IsLeader] returns it.
 var ErrNotLeader = errors.New("latchkeygocron: not the leader")
 
 // Elector is for gocron.WithDistributedElector: the process that leads runs all jobs. It is safe for
-// concurrent use. There is no usable zero value: see [NewElector].
+// concurrent use. The zero value is not usable: see [NewElector].
 type Elector struct {
 	candidate *leader.Candidate
 	term      atomic.Pointer[term] // the last one, which may be over; nil: none yet
@@ -165,9 +165,9 @@ type term struct {
 // NewElector returns an elector that leads when the candidate does: while [Elector.Run] runs.
 func NewElector(candidate *leader.Candidate) *Elector { return &Elector{candidate: candidate} }
 
-// Run campaigns until ctx ends, and returns the error of the candidate's Run. When a term ends otherwise than
-// by a lost lease, as by Resign of the candidate, the lead is kept until all functions of [Elector.Task] have
-// returned.
+// Run campaigns until ctx ends, and returns the error of the candidate's Run. When a term ends while its
+// lease is trusted, as by Resign of the candidate, the lead is kept until all functions of [Elector.Task]
+// have returned.
 func (e *Elector) Run(ctx context.Context) error {
 	return e.candidate.Run(ctx, func(ctx context.Context, now leader.Term) error {
 		t := &term{Term: now, ctx: ctx}
@@ -179,9 +179,9 @@ func (e *Elector) Run(ctx context.Context) error {
 }
 
 // IsLeader returns nil while this process leads, and otherwise [ErrNotLeader]. It does no I/O: it compares
-// the clock with the end of the lease. So it is right at once after Redis or this process were away. If it
-// led before, the error also matches why that ended, as latchkey.ErrLost. A job that runs already is not
-// stopped by it: see [Elector.Task].
+// the clock with the end of the lease. So it is right at once after Redis or this process were away. If this
+// process led before, the error also matches why that ended, as latchkey.ErrLost. It stops no job that runs
+// already: see [Elector.Task].
 func (e *Elector) IsLeader(context.Context) error {
 	_, err := e.leads()
 	return err
@@ -199,8 +199,8 @@ func (e *Elector) leads() (*term, error) {
 }
 
 // Task returns a function for gocron.NewTask that runs f while this process leads. The context of f ends with
-// the leadership, and when that of the job does; its Err compares the clock. The task returns what f does, or
-// [ErrNotLeader] if f did not run. f can hand the token of the term to a store that refuses smaller ones.
+// the leadership, and with the job's context; its Err compares the clock. The task returns what f returns, or
+// [ErrNotLeader] if f did not run. f can give the token of the term to a store that refuses smaller ones.
 func (e *Elector) Task(f func(context.Context, leader.Term) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		t, err := e.leads()

@@ -1,5 +1,5 @@
-// Package latchkeygoredis has programs that use go-redis configure their connection once: it makes the
-// configuration of a latchkey client of that of go-redis.
+// Package latchkeygoredis makes the configuration of a latchkey client from the options of go-redis. So
+// programs that use go-redis configure their connection once.
 //
 //	option, err := latchkeygoredis.ClientOption(options) // the *redis.UniversalOptions of the program
 //	...
@@ -26,22 +26,23 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// ClientOption returns the configuration for rueidisclient.New that reaches what redis.NewUniversalClient reaches
-// with these options: one server, a cluster, or the master that sentinels name. Without addresses that is
-// go-redis' default. What else is zero has latchkey's defaults: see rueidisclient.New.
+// ClientOption returns a configuration for rueidisclient.New. It reaches what redis.NewUniversalClient
+// reaches with these options: one server, a cluster, or the master that sentinels name. Without addresses
+// that is go-redis' default. Other fields that are zero have latchkey's defaults: see rueidisclient.New. The
+// options are not changed, and not kept.
 //
 // What cannot be done is refused, also a field that this version does not know. The error matches
-// latchkey.ErrInvalid, and has the names of all such fields, and no values. Refused are reads from replicas,
-// RESP2, timeouts that are switched off, OnConnect, PushNotificationProcessor, maintenance notifications that
-// are demanded, a StreamingCredentialsProvider, and credentials providers beside Sentinel.
+// latchkey.ErrInvalid, and names all such fields without their values. nil is ErrInvalid too. Refused are
+// reads from replicas, RESP2, timeouts that are switched off, OnConnect, PushNotificationProcessor,
+// maintenance notifications that are demanded, a StreamingCredentialsProvider, and credentials providers with
+// Sentinel.
 //
-// Ignored are sizes and times of pools, as the few connections stay open; retries and redirections, as what
-// is safe to repeat is repeated until a context ends; caching and pipelining.
+// Ignored are sizes and times of pools, because the few connections stay open; retries and redirections,
+// because the client repeats what is safe until a context ends; caching and pipelining.
 //
-// The longer one of ReadTimeout and WriteTimeout is how long a silent server is waited for. A Dialer is used
-// as by go-redis: also for sentinels, for DialTimeout at most (1 s if that is zero), and TLS is its own
-// affair. It and a credentials provider are called at each new connection, from any goroutine. The options
-// are not changed, and not kept. nil is ErrInvalid.
+// The longer one of ReadTimeout and WriteTimeout is how long the client waits for a silent server. A Dialer
+// is used as by go-redis: also for sentinels, and for DialTimeout at most (1 s if that is zero). It makes its
+// own TLS. The Dialer and a credentials provider are called at each new connection, from any goroutine.
 func ClientOption(o *redis.UniversalOptions) (rueidis.ClientOption, error) {
 	if o == nil {
 		return rueidis.ClientOption{}, fmt.Errorf("latchkeygoredis: %w: the options are nil", latchkey.ErrInvalid)

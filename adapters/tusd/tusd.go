@@ -1,5 +1,5 @@
-// Package latchkeytusd has several instances of tusd serve the same uploads, with latchkey: one request at a
-// time works on an upload. A request that comes meanwhile, to any instance, has the one before let go.
+// Package latchkeytusd lets several instances of tusd serve the same uploads, by latchkey. One request at a
+// time works on an upload. The next request, to any instance, asks it to let go.
 //
 //	locker, err := latchkeytusd.New(c)
 //	...
@@ -19,8 +19,8 @@ import (
 	"github.com/latchkey-go/latchkey/rlock"
 )
 
-// Locker makes the locks of uploads. It is a handler.Locker, and safe for concurrent use. Make it by [New];
-// the zero value is not usable. It ends with its client, which stays the caller's.
+// Locker makes the locks of uploads. It is a handler.Locker, and safe for concurrent use. The zero value is
+// not usable: see [New]. It ends with its client, which you close.
 type Locker struct {
 	client  *latchkey.Client
 	options []latchkey.LockOption
@@ -28,8 +28,8 @@ type Locker struct {
 
 var _ handler.Locker = (*Locker)(nil)
 
-// New returns a locker. The options are those of its locks, as latchkey.WithLease. It does no I/O. It returns
-// latchkey.ErrInvalid for a nil client, one without pub/sub, and options that package rlock refuses.
+// New returns a locker. It does no I/O. The options are for its locks, as latchkey.WithLease. It returns
+// latchkey.ErrInvalid for a nil client, a client without pub/sub, and options that package rlock refuses.
 func New(c *latchkey.Client, opts ...latchkey.LockOption) (*Locker, error) {
 	l := &Locker{c, append(opts[:len(opts):len(opts)], latchkey.WithoutReentry())}
 	if _, err := l.NewLock(""); err != nil {
@@ -38,23 +38,23 @@ func New(c *latchkey.Client, opts ...latchkey.LockOption) (*Locker, error) {
 	return l, nil
 }
 
-// UseIn has a composer use the locker.
+// UseIn makes a composer use the locker.
 func (l *Locker) UseIn(composer *handler.StoreComposer) { composer.UseLocker(l) }
 
 // NewLock returns the lock of an upload, for one request. It does no I/O. Any text is an id. Several locks of
 // one id exclude each other.
 //
-// Lock waits, and has whoever holds the upload asked to let go. It returns handler.ErrLockTimeout when its
-// context ends first, which also matches latchkey.ErrUnavailable if Redis did not answer; a context that ends
-// later does not matter. Once it has returned nil, requestUnlock is called, once at most and in a goroutine
-// of its own: when another request wants the upload, and when the lock was lost or the client closed. It may
-// call Unlock.
+// Lock waits, and asks the request that has the upload to let go. If its context ends first, it returns
+// handler.ErrLockTimeout, which also matches latchkey.ErrUnavailable if Redis did not answer. A context that
+// ends later does not matter. After Lock has returned nil, requestUnlock is called once at most, in a
+// goroutine of its own: when another request wants the upload, when the lock was lost, or when the client was
+// closed. It may call Unlock.
 //
-// Unlock waits for the answer of Redis for the command timeout of the client; the release goes on. It returns
-// latchkey.ErrLost when the lock was lost before, so that the request may not have been alone,
-// latchkey.ErrUnknownOutcome without an answer, and latchkey.ErrNotHeld when the lock is not locked. Tusd
-// drops these errors: see latchkey.WithLogger. After Unlock no goroutine of the lock is left but for a
-// requestUnlock that still runs.
+// Unlock waits for the answer of Redis for the command timeout of the client; then the release goes on. It
+// returns latchkey.ErrLost if the lock was lost before, so that the request may not have been alone;
+// latchkey.ErrUnknownOutcome without an answer; and latchkey.ErrNotHeld if the lock is not locked. Tusd drops
+// these errors: see latchkey.WithLogger. After Unlock no goroutine of the lock is left but a requestUnlock
+// that still runs.
 func (l *Locker) NewLock(id string) (handler.Lock, error) {
 	inner, err := rlock.New(l.client, key(id), l.options...)
 	if err != nil {
