@@ -18,8 +18,8 @@ import (
 	"github.com/latchkey-go/latchkey/spinlock"
 )
 
-// What has no lease stays when its process dies: plain permits stay out, and a latch stays shut, until its time to
-// live is over.
+// What has no lease stays when its process dies: plain permits stay out, a latch stays shut, until its time to live is
+// over, and what was written with a token stays.
 func TestWhatHasNoLeaseStays(t *testing.T) {
 	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
 		p := redistest.NewProxy(t, s)
@@ -42,6 +42,9 @@ func TestWhatHasNoLeaseStays(t *testing.T) {
 			_, err := l.TrySetCount(t.Context(), 1)
 			require.NoError(t, err)
 		}
+		hold, err := made(t, dies, rlock.New, "lock").Lock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, fence.Set(t.Context(), hold, "written", "by it"))
 		wants := func(wait func(context.Context) error) *redistest.Attempt[struct{}] {
 			return redistest.Begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, wait(ctx) })
 		}
@@ -59,6 +62,9 @@ func TestWhatHasNoLeaseStays(t *testing.T) {
 		require.ErrorIs(t, bounded.Outcome(t), countdown.ErrExpired)
 		two.Waits(t)
 		forever.Waits(t)
+		value, err := s.Client(t).Do(t.Context(), s.Client(t).B().Get().Key("written").Build()).ToString()
+		require.NoError(t, err)
+		require.Equal(t, "by it", value)
 	})
 }
 

@@ -41,45 +41,45 @@ func requireSlow(t *testing.T, log *locktest.Journal, what string) string {
 func TestSlow(t *testing.T) {
 	for kind, create := range detachables {
 		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			s := redistest.New(t)
-			var ofHolder, ofWaiter locktest.Journal
-			holder, err := rueidisclient.New(s.Option(), latchkey.WithLabel("holder"), latchkey.WithSlow(0, slowLimit), logging(&ofHolder))
-			require.NoError(t, err)
-			defer holder.Close()
-			waiter, err := rueidisclient.New(s.Option(), latchkey.WithSlow(slowLimit, 0), logging(&ofWaiter))
-			require.NoError(t, err)
-			defer waiter.Close()
-			mine, err := create(holder)
-			require.NoError(t, err)
-			if kind == "read" {
-				create = detachables["write"]
-			}
-			theirs, err := create(waiter)
-			require.NoError(t, err)
-			h, err := mine.take(latchkey.WithNote(t.Context(), "order 42"))
-			require.NoError(t, err)
-			held := requireSlow(t, &ofHolder, "slow hold")
-			require.Contains(t, held, "token="+strconv.FormatInt(h.Token(), 10))
-			require.Contains(t, held, "_test.go:")
-			if kind != "permits" { // the record of a client is not read of those
-				locktest.Eventually(t, "the holder is told of", func() bool { return isNoted(t, s.Client(t), "order 42") })
-			}
-			next := redistest.Begin(t, theirs.take)
-			waited := requireSlow(t, &ofWaiter, "slow wait")
-			require.Contains(t, waited, "_test.go:")
-			if kind != "permits" {
-				require.Contains(t, waited, "holder=holder")
-				require.Contains(t, waited, "pid="+strconv.Itoa(os.Getpid()))
-				require.Contains(t, waited, `note="order 42"`)
-				require.Contains(t, waited, "since=")
-				require.Contains(t, waited, "queued=")
-			}
-			require.NoError(t, letGo(h))
-			require.NoError(t, letGo(next.Granted(t)))
-			require.Empty(t, ofWaiter.Lines("slow hold"))
-			require.Empty(t, ofHolder.Lines("slow wait"))
-			requireSlow(t, &ofWaiter, "slow wait")
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				var ofHolder, ofWaiter locktest.Journal
+				holder, err := rueidisclient.New(s.Option(), latchkey.WithLabel("holder"), latchkey.WithSlow(0, slowLimit), logging(&ofHolder))
+				require.NoError(t, err)
+				defer holder.Close()
+				waiter, err := rueidisclient.New(s.Option(), latchkey.WithSlow(slowLimit, 0), logging(&ofWaiter))
+				require.NoError(t, err)
+				defer waiter.Close()
+				mine, err := create(holder)
+				require.NoError(t, err)
+				if kind == "read" {
+					create = detachables["write"]
+				}
+				theirs, err := create(waiter)
+				require.NoError(t, err)
+				h, err := mine.take(latchkey.WithNote(t.Context(), "order 42"))
+				require.NoError(t, err)
+				held := requireSlow(t, &ofHolder, "slow hold")
+				require.Contains(t, held, "token="+strconv.FormatInt(h.Token(), 10))
+				require.Contains(t, held, "_test.go:")
+				if kind != "permits" { // the record of a client is not read of those
+					locktest.Eventually(t, "the holder is told of", func() bool { return isNoted(t, s.Client(t), "order 42") })
+				}
+				next := redistest.Begin(t, theirs.take)
+				waited := requireSlow(t, &ofWaiter, "slow wait")
+				require.Contains(t, waited, "_test.go:")
+				if kind != "permits" {
+					require.Contains(t, waited, "holder=holder")
+					require.Contains(t, waited, "pid="+strconv.Itoa(os.Getpid()))
+					require.Contains(t, waited, `note="order 42"`)
+					require.Contains(t, waited, "since=")
+					require.Contains(t, waited, "queued=")
+				}
+				require.NoError(t, letGo(h))
+				require.NoError(t, letGo(next.Granted(t)))
+				require.Empty(t, ofWaiter.Lines("slow hold"))
+				require.Empty(t, ofHolder.Lines("slow wait"))
+				requireSlow(t, &ofWaiter, "slow wait")
+			})
 		})
 	}
 }
@@ -123,32 +123,34 @@ func TestNotSlow(t *testing.T) {
 
 // Locks over several servers, and plain permits, are logged as well.
 func TestSlowOfTheOthers(t *testing.T) {
-	var log locktest.Journal
-	var clients []*latchkey.Client
-	for range 3 {
-		c, err := rueidisclient.New(redistest.New(t).Option(), latchkey.WithSlow(slowLimit, slowLimit), logging(&log))
+	redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+		var log locktest.Journal
+		var clients []*latchkey.Client
+		for range 3 {
+			c, err := rueidisclient.New(s.Beside(t).Option(), latchkey.WithSlow(slowLimit, slowLimit), logging(&log))
+			require.NoError(t, err)
+			defer c.Close()
+			clients = append(clients, c)
+		}
+		l, err := redlock.New(clients, "a")
 		require.NoError(t, err)
-		defer c.Close()
-		clients = append(clients, c)
-	}
-	l, err := redlock.New(clients, "a")
-	require.NoError(t, err)
-	h, err := l.Lock(t.Context())
-	require.NoError(t, err)
-	next := redistest.Begin(t, l.Lock)
-	require.Contains(t, requireSlow(t, &log, "slow hold"), "token="+strconv.FormatInt(h.Token(), 10))
-	waited := requireSlow(t, &log, "slow wait")
-	require.Contains(t, waited, "queued=")
-	require.Contains(t, waited, "pid="+strconv.Itoa(os.Getpid()))
-	require.NoError(t, h.Unlock(t.Context()))
-	require.NoError(t, next.Granted(t).Unlock(t.Context()))
+		h, err := l.Lock(t.Context())
+		require.NoError(t, err)
+		next := redistest.Begin(t, l.Lock)
+		require.Contains(t, requireSlow(t, &log, "slow hold"), "token="+strconv.FormatInt(h.Token(), 10))
+		waited := requireSlow(t, &log, "slow wait")
+		require.Contains(t, waited, "queued=")
+		require.Contains(t, waited, "pid="+strconv.Itoa(os.Getpid()))
+		require.NoError(t, h.Unlock(t.Context()))
+		require.NoError(t, next.Granted(t).Unlock(t.Context()))
 
-	plain, err := semaphore.NewCounting(clients[0], "plain", semaphore.WithCapacity(1))
-	require.NoError(t, err)
-	require.NoError(t, plain.Acquire(t.Context(), 1))
-	ctx, cancel := context.WithCancel(t.Context())
-	waits := redistest.Begin(t, func(context.Context) (int, error) { return 0, plain.Acquire(ctx, 1) })
-	locktest.Eventually(t, "it is logged", func() bool { return len(log.Lines("name=plain")) == 1 })
-	cancel()
-	require.ErrorIs(t, waits.Outcome(t), context.Canceled)
+		plain, err := semaphore.NewCounting(clients[0], "plain", semaphore.WithCapacity(1))
+		require.NoError(t, err)
+		require.NoError(t, plain.Acquire(t.Context(), 1))
+		ctx, cancel := context.WithCancel(t.Context())
+		waits := redistest.Begin(t, func(context.Context) (int, error) { return 0, plain.Acquire(ctx, 1) })
+		locktest.Eventually(t, "it is logged", func() bool { return len(log.Lines("name=plain")) == 1 })
+		cancel()
+		require.ErrorIs(t, waits.Outcome(t), context.Canceled)
+	})
 }
