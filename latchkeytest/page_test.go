@@ -100,7 +100,7 @@ func TestForTenMinutes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := lock.Do(t.Context(), func(ctx context.Context, hold *latchkey.Hold) error {
-			time.Sleep(10 * time.Minute) // it is renewed meanwhile
+			time.Sleep(10 * time.Minute) // it is renewed
 			return charge(ctx, hold)
 		}); err != nil {
 			t.Fatal(err)

@@ -542,26 +542,3 @@ func TestForeignData(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, job.Run(t.Context()), latchkey.ErrWrongType)
 }
-
-// TryDo waits for a server that does not answer for no longer than a command may take.
-func TestTryDoOfASilentServer(t *testing.T) {
-	redistest.Together(t)
-	redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
-		o := newOnce(t, open(t, s.Option(), latchkey.WithCommandTimeout(500*time.Millisecond)))
-		done, err := o.Done(t.Context())
-		require.NoError(t, err)
-		require.False(t, done)
-		s.Stop(t)
-		tries := redistest.Begin(t, func(ctx context.Context) (struct{}, error) { return struct{}{}, o.TryDo(ctx, never(t)) })
-		select {
-		case <-tries.Ended:
-		case <-time.After(10 * time.Second):
-			s.Continue(t)
-			require.FailNow(t, "it waits")
-		}
-		require.ErrorIs(t, tries.Err, latchkey.ErrUnavailable)
-		require.ErrorIs(t, tries.Err, latchkey.ErrNotRun)
-		require.NotErrorIs(t, tries.Err, context.DeadlineExceeded)
-		s.Continue(t)
-	})
-}

@@ -118,50 +118,52 @@ func TestTokenIsWrittenOnlyWhereItIsBehind(t *testing.T) {
 func TestCounterOfAMinority(t *testing.T) {
 	day := 24 * time.Hour
 	for name, c := range map[string]struct {
-		counter  string
+		counter  func() string
 		poisoned int // servers
 		ahead    time.Duration
 	}{
-		"at its end":     {"9007199254740990", 1, 0},
-		"days ahead":     {number(time.Now().Add(3 * day)), 1, 0},
-		"hours ahead":    {number(time.Now().Add(5 * time.Hour)), 1, 5 * time.Hour},
-		"two days ahead": {number(time.Now().Add(3 * day)), 2, 3 * day},
+		"at its end":     {func() string { return "9007199254740990" }, 1, 0},
+		"days ahead":     {func() string { return number(time.Now().Add(3 * day)) }, 1, 0},
+		"hours ahead":    {func() string { return number(time.Now().Add(5 * time.Hour)) }, 1, 5 * time.Hour},
+		"two days ahead": {func() string { return number(time.Now().Add(3 * day)) }, 2, 3 * day},
 	} {
 		t.Run(name, func(t *testing.T) {
-			servers := five(t, redistest.NewEmbedded)[:3]
-			plain, first := plains(t, servers), redlock.First(clients(t, servers), "a")
-			plain = slices.Concat(plain[first:], plain[:first]) // in the order in which they are asked
-			for _, p := range plain[:c.poisoned] {
-				require.NoError(t, p.Do(t.Context(), p.B().Set().Key("redisson_lock_token:{a}").Value(c.counter).ExSeconds(86400).Build()).Error())
-			}
-			last := int64(0)
-			for range 3 {
-				l := lockOf(t, clients(t, servers))
+			redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+				servers := five(t, s.Beside)[:3]
+				plain, first := plains(t, servers), redlock.First(clients(t, servers), "a")
+				plain = slices.Concat(plain[first:], plain[:first]) // in the order in which they are asked
+				for _, p := range plain[:c.poisoned] {
+					require.NoError(t, p.Do(t.Context(), p.B().Set().Key("redisson_lock_token:{a}").Value(c.counter()).ExSeconds(86400).Build()).Error())
+				}
+				last := int64(0)
 				for range 3 {
-					h := take(t, l)
-					require.Greater(t, h.Token(), last)
-					require.True(t, near(h.Token(), time.Now().Add(c.ahead)), h.Token())
-					last = h.Token()
-					unlock(t, h)
+					l := lockOf(t, clients(t, servers))
+					for range 3 {
+						h := take(t, l)
+						require.Greater(t, h.Token(), last)
+						require.True(t, near(h.Token(), time.Now().Add(c.ahead)), h.Token())
+						last = h.Token()
+						unlock(t, h)
+					}
 				}
-			}
-			told := 0
-			for _, p := range plain[c.poisoned:] {
-				n, err := p.Do(t.Context(), p.B().Get().Key("redisson_lock_token:{a}").Build()).AsInt64()
-				if rueidis.IsRedisNil(err) {
-					continue // it was not asked
+				told := 0
+				for _, p := range plain[c.poisoned:] {
+					n, err := p.Do(t.Context(), p.B().Get().Key("redisson_lock_token:{a}").Build()).AsInt64()
+					if rueidis.IsRedisNil(err) {
+						continue // it was not asked
+					}
+					require.NoError(t, err)
+					if near(n, time.Now().Add(c.ahead)) {
+						told++
+					} else { // it answered each time when a majority had answered already, and so was told of nothing
+						require.True(t, near(n, time.Now()), n)
+					}
 				}
-				require.NoError(t, err)
-				if near(n, time.Now().Add(c.ahead)) {
-					told++
-				} else { // it answered each time when a majority had answered already, and so was told of nothing
-					require.True(t, near(n, time.Now()), n)
+				if c.poisoned == 1 {
+					require.Positive(t, told, "every majority has one that is not ahead by itself")
 				}
-			}
-			if c.poisoned == 1 {
-				require.Positive(t, told, "every majority has one that is not ahead by itself")
-			}
-			clean(t, plain, long)
+				clean(t, plain, long)
+			})
 		})
 	}
 }
