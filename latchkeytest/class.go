@@ -2,10 +2,10 @@ package latchkeytest
 
 import "strings"
 
-// Class returns the class of a name, for the order of locks: the default of [WithClass]. Separators cut the
-// name into parts: all characters but letters and digits. A part that tells one instance from others becomes
-// a star: a number, a UUID, or another hexadecimal number of at least eight characters with a digit.
-// Class("orders:42") is "orders:*".
+// Class returns the class of a name, for the order of locks: the default of [WithClass]. A separator is any
+// character but a letter or digit. What stands between separators becomes a star if it is a number, or a
+// hexadecimal number of at least eight characters with a digit. So does a UUID. Class("orders:42") is
+// "orders:*".
 func Class(name string) string {
 	var class strings.Builder
 	for rest := name; rest != ""; {

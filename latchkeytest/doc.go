@@ -20,9 +20,9 @@
 // are removed; the server is never flushed.
 //
 // When the test ends, everything is closed. A hold that is still locked is logged, with the line that took
-// it. A goroutine of latchkey that still runs fails the test. If tests run in parallel, the last one looks
-// for such goroutines, and fails. It also finds goroutines of clients that your program opened in that
-// time without the kit: [WithoutLeakCheck] is for tests beside such clients.
+// it. A goroutine of latchkey that still runs fails the test. The kit looks when no other server of the binary
+// is open; then the test that ended last fails. It also finds goroutines of clients that your program opened
+// in that time without the kit: [WithoutLeakCheck] is for tests beside such clients.
 //
 // Tests may run in a bubble of testing/synctest: call [Open] inside it. Then leases, pauses and deadlines
 // take no time at all. [Server.URL] and [OnRedis] do not work there, because a bubble cannot wait for a

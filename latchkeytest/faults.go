@@ -66,10 +66,10 @@ const longestWait = time.Minute
 // clients have heard of that and have asked again. So a waiter gets the lock of a dead process in
 // milliseconds.
 //
-// No time passes for the clients, nor for contexts and timers of the test. Clients that live keep what they
-// hold, also with a fixed lease. (In a bubble of testing/synctest time.Sleep does all of that.) While the
-// server is [Server.Down], no lease can be renewed: holds whose leases end in that time are lost. Members of
-// a barrier are not renewed: a Pass longer than their lease breaks the barrier.
+// On the embedded server no time passes for the clients of [Server.Open], nor for contexts and timers of the
+// test. Clients that live keep what they hold, also with a fixed lease. While the server is [Server.Down], no
+// lease can be renewed: holds whose leases end in that time are lost. Members of a barrier are not renewed: a
+// Pass longer than their lease breaks the barrier. In a bubble of testing/synctest use time.Sleep instead.
 //
 // On a real server Pass waits for d. More than a minute there, and a negative d, fail the test.
 func (s *Server) Pass(d time.Duration) {

@@ -16,8 +16,8 @@ type config struct {
 // is touched. With an empty URL the server is embedded, so the URL may come from the environment:
 // OnRedis(os.Getenv("TEST_REDIS")).
 //
-// [Server.Pass] takes the time that it passes there. Everything else goes wrong in the same way, because it
-// goes wrong between the clients and the server.
+// On a real server a [Server.Pass] of d takes d. All other faults are the same, because they happen between
+// the clients and the server.
 func OnRedis(url string) Option { return func(c *config) { c.url = url } }
 
 // WithClass sets the class of each name, for the order of locks. If a name is its own class, it has an order

@@ -4,7 +4,8 @@
 //
 // The analyzers keep silent in doubt. They go by types, and not by names: they also look at a type that
 // embeds a lock, and at an interface with its methods. They skip a package that does not import the module
-// directly, and need nothing of the packages that it imports.
+// directly, and need nothing of the packages that it imports. "A Do" is here any call whose function gets a
+// context that ends with a hold, as of once.Every.
 //
 // A comment that says why switches off its line and the next:
 //

@@ -9,7 +9,7 @@ import (
 )
 
 // DroppedUnlock reports a deferred function that assigns the error of an Unlock or Release to a local
-// variable. The variable is no result, so no caller sees the error, nor ErrLost. Name the result.
+// variable that is no result: no caller sees the error, nor ErrLost. Name the result.
 //
 // It says nothing of defer hold.Unlock(ctx): there the error is dropped for all to see. If the work was
 // fenced, the store refuses a late write; if not, an error afterwards repairs nothing. errcheck finds every

@@ -12,7 +12,7 @@ import (
 // first, for ever.
 //
 // A loop that takes another lock in each round may mean to hold them all at the end. It is reported only if
-// the rest of the round works with the context of its hold, or writes with its token.
+// the rest of the round works with the context of its hold, or gives the hold to package fence.
 var LockLoop = newAnalyzer("lockloop", "report a deferred Unlock or Release in a loop that goes on", runLockLoop, holds)
 
 func runLockLoop(pass *analysis.Pass) {

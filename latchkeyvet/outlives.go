@@ -7,9 +7,9 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// Outlives reports a goroutine that the function of a Do begins and does not wait for. It runs beside the
-// next holder. With the context of the function it is cancelled as soon as the function returns: so it is
-// right while the function goes on, and reported as the last statement.
+// Outlives reports a goroutine that the function of a Do begins and does not wait for. If it uses neither the
+// function's context nor its hold, it goes on beside the next holder. If it uses them, it is reported only if
+// nothing but a return follows: its context ends at once.
 var Outlives = newAnalyzer("outlives", "report goroutines that outlive the lock under which they begin", runOutlives)
 
 func runOutlives(pass *analysis.Pass) {

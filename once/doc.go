@@ -18,10 +18,10 @@
 //
 // # Guarantees
 //
-// A function runs while its process holds the lock of the name, and one run counts. But no lock stops a process
+// A function runs while its process holds the lock of the name, and only one run counts. But no lock stops a process
 // from writing elsewhere. After a stop that is longer than the lease, two runs may write at the same time. After a crash
-// or a failover, work that was done may be done again. Therefore hand [Run.Token] to the store that the function writes
-// to, and let it refuse smaller tokens. And do the work in one step that can be repeated: for a tick, a row whose key is
+// or a failover, work that was done may be done again. Hand [Run.Token] to the store that the function writes
+// to, and let it refuse smaller tokens. Do the work in one step that can be repeated: for a tick, a row whose key is
 // the tick.
 //
 // Callers wait for the lock without polling. While a name is paused ([latchkey.Client.Pause]) no run of it begins: Do

@@ -11,7 +11,6 @@ import (
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/internal/fail"
 	"github.com/latchkey-go/latchkey/internal/grant"
-	"github.com/latchkey-go/latchkey/internal/hold"
 	"github.com/latchkey-go/latchkey/internal/lua"
 	"github.com/latchkey-go/latchkey/internal/session"
 )
@@ -176,23 +175,19 @@ func (g *group) ask(ctx context.Context, send func(context.Context) error) (answ
 // once.
 const aMinute = time.Minute
 
-// given sends, in the background, a command that Redis must get although ctx may have ended. It waits for the answer
-// as long as a Do waits for its release: if Redis answers at all, it has the command before the release of the lock,
-// which follows. If Redis is silent, the caller must not wait for it.
+// given sends a command that Redis must get although ctx may have ended: here for the command timeout, and then in
+// the background.
 func (g *group) given(ctx context.Context, send func(context.Context) error) {
-	answered := make(chan struct{})
-	g.Client.Go(func() {
-		defer close(answered)
-		longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), aMinute)
-		defer cancel()
-		defer context.AfterFunc(g.Client.Stopped, cancel)() //nolint:contextcheck // it ends another one
-		_, _, _ = g.ask(longer, send)                       // else it counts as a run that died
-	})
-	select {
-	case <-answered:
-	case <-time.After(hold.Handover):
-	case <-g.Client.Stopped.Done():
+	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.Client.Options.CommandTimeout)
+	defer cancel()
+	if answered, _, _ := g.ask(brief, send); answered {
+		return
 	}
+	g.Client.Go(func() { //nolint:contextcheck // it outlives ctx
+		longer, cancel := context.WithTimeout(g.Client.Stopped, aMinute)
+		defer cancel()
+		_, _, _ = g.ask(longer, send) // else it counts as a run that died
+	})
 }
 
 // lingering returns a context that outlives ctx by as long as a release may take: the process records what is done

@@ -44,7 +44,7 @@ type JobRun struct {
 	Attempt int               // as [Run.Attempt]
 	Began   time.Time         // by the server's clock
 	Took    time.Duration     // until its end was recorded; 0: it goes on, or has died
-	By      latchkey.Identity // who ran it, as far as its client tells; its times are zero
+	By      latchkey.Identity // who ran it, as far as its client tells; Since and Note are empty
 	End     RunEnd
 	Err     string // what the error of its function said: at most 200 bytes; empty unless it has failed
 }

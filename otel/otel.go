@@ -7,8 +7,8 @@
 //
 // # Metrics
 //
-//	latchkey.lock.wait.duration  s             histogram: how long calls waited for a lock or permits
-//	latchkey.lock.hold.duration  s             histogram: how long these were held
+//	latchkey.lock.wait.duration  s             histogram: how long calls took to get or pass it
+//	latchkey.lock.hold.duration  s             histogram: how long it was held
 //	latchkey.lock.waiters        {waiter}      how many calls wait for others now
 //	latchkey.lock.holds          {hold}        how many holds there are now
 //	latchkey.lock.contentions    {contention}  how many calls have had to wait for others
@@ -19,8 +19,8 @@
 //
 //	acquired     also for an Await of a latch or barrier that has passed
 //	refused      ErrNotAcquired
-//	canceled     its context has ended
 //	unavailable  ErrUnavailable, also if its context has ended
+//	canceled     its context has ended
 //	failed       any other error
 //
 // An Await is not one of the waiters: they wait for others to let go. Plain permits (package semaphore,

@@ -36,19 +36,19 @@ const (
 type Action struct {
 	Kind  Kind
 	Name  string // without the client's key prefix
-	Token int64  // of the hold that was shown; if another hold has the lock by then, nothing is done
+	Token int64  // with Unlock: of the hold that was shown. If another hold has the lock by then, nothing is done
 	Why   string // at most 200 bytes
 }
 
 // Authorize decides whether the sender of a request may do something. It returns who that is, for the log,
 // the holder and Inspect; empty: not known. With an error nothing is done, and the sender sees its text. It
-// is called twice: before the page asks "are you sure", and before the action. Several goroutines call it at
-// once.
+// is called for each request: before the page asks for confirmation, and again before the action. Several
+// goroutines call it at once.
 type Authorize func(r *http.Request, a Action) (who string, err error)
 
-// WithActions lets the page change something: see [Action]. Before each change the page asks "are you sure".
-// It tries for ten seconds, and logs the change by the client's logger. It refuses a form of another site.
-// [Handler] refuses nil.
+// WithActions lets the page change something: see [Action]. Before each change the page asks for
+// confirmation. It tries for ten seconds, and logs the change by the client's logger. It refuses a form of
+// another site. [Handler] refuses nil.
 func WithActions(authorize Authorize) Option {
 	return func(p *page) { p.authorize = authorize; p.acts = true }
 }

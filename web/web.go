@@ -10,9 +10,8 @@
 //
 // # Cost
 //
-// However many people look, the page asks Redis once a second, and once more for each name whose own page is
-// open. A question costs as much as one of "latchkey top". Ten seconds after the last one has left, it asks
-// nothing.
+// However many people look, the page asks Redis once a second, as "latchkey top" does, and once more for each
+// name whose own page is open. Ten seconds after the last person has left, it asks nothing.
 package latchkeyweb
 
 import (

@@ -121,8 +121,8 @@ func (l *Locker) TryLock(ctx context.Context, name string) (bool, error) {
 }
 
 // Unlock releases the lock of the name. It waits for the answer of Redis until ctx ends; then the release
-// goes on. With any error the name is free again here. latchkey.ErrLost says that the lock was lost before,
-// so you may not have been alone; latchkey.ErrUnknownOutcome, that Redis did not answer; and
+// goes on. Whatever it returns, the name is free again here. latchkey.ErrLost says that the lock was lost
+// before, so you may not have been alone; latchkey.ErrUnknownOutcome, that Redis did not answer; and
 // latchkey.ErrNotHeld, that the name is not locked.
 func (l *Locker) Unlock(ctx context.Context, name string) error {
 	l.mu.Lock()

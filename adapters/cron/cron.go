@@ -10,13 +10,14 @@
 // # What is promised
 //
 // A tick is known by its time in the schedule, and Redis remembers the last one that ran. A process whose
-// clock is wrong reaches a tick early or late, but it is the same tick. So clocks may differ for as long as
-// ticks are remembered: a day, or once.WithTTL. A tick begins when the first clock reaches it.
+// clock is wrong reaches a tick early or late, but it is the same tick. So clocks may differ by less than the
+// time for which ticks are remembered: a day, or once.WithTTL. A tick begins when the first clock reaches it.
 //
 // Runs of one name do not overlap, as long as their leases are trusted: a tick that comes while another run
-// goes on is left out. A tick that no process reaches is left out too. A tick whose process dies is repeated
-// only if another process reaches it later, because its clock is behind. If you need these ticks, use Every
-// of package once: it repeats them, goes by the server's clock, and needs no scheduler.
+// goes on is left out. So is a tick that no process reaches. A tick whose process dies is repeated only if
+// another process reaches it later, because its clock is behind. Every of package once of latchkey repeats a
+// tick whose process died, and with once.WithMissed also the others. It goes by the server's clock, and needs
+// no scheduler.
 //
 // The ticks of cron.Every and "@every" depend on when a process was started. Here one of them runs in each
 // whole period since the year 1, in UTC: the tick of the first process.
@@ -38,8 +39,8 @@ import (
 // Option configures [Once] and [Job]. A nil one does nothing.
 type Option func(*job)
 
-// WithLogger sets the log: for a tick that was left out as Info, for one that failed as Error. Default, and
-// for nil: cron.DefaultLogger.
+// WithLogger sets where a tick that was left out is logged, as Info, and a tick that failed, as Error.
+// Default, and for nil: cron.DefaultLogger.
 func WithLogger(l cron.Logger) Option {
 	return func(j *job) {
 		if l != nil {
@@ -58,9 +59,9 @@ func WithLocation(l *time.Location) Option {
 	}
 }
 
-// WithOnce sets options of the record of each tick, as for once.New. once.WithTTL is for how long a tick is
-// remembered: how much clocks may differ. once.WithLease says for how long a killed process
-// keeps its tick from the others.
+// WithOnce sets options of the record of each tick, as for once.New. once.WithTTL says for how long a tick is
+// remembered. Clocks must differ by less. once.WithLease says for how long a killed process keeps its tick
+// from the others.
 func WithOnce(opts ...once.Option) Option {
 	return func(j *job) { j.options = append(j.options, opts...) }
 }
@@ -79,8 +80,8 @@ type job struct {
 }
 
 // Once returns a wrapper that runs a job once for each tick of the schedule, in one of the processes that
-// have a wrapper of that name. Give all of them the same schedule, and the scheduler too. A job learns
-// neither that its lock was lost nor which tick it is: see [Job].
+// have a wrapper of that name. Give all wrappers the same schedule. It must be the job's schedule in its
+// scheduler. A job learns neither that its lock was lost nor which tick it is: see [Job].
 //
 // The name is as for package rlock, and names a lock. Each job needs a name of its own. Once does no I/O. It
 // returns latchkey.ErrInvalid for other names, a nil client or schedule, options out of range, and clients

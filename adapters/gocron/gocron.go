@@ -9,7 +9,7 @@
 // at a time, make it with [Task], and without a locker.
 //
 // All of these go by the clocks of the processes, as gocron does. A tick that no process reaches is left out,
-// and a tick whose process dies is not repeated. If you need these ticks, use Every of package once: it goes
+// and a tick whose process dies is not repeated. Every of package once of latchkey has neither limit. It goes
 // by the server's clock, and needs no scheduler.
 package latchkeygocron
 
@@ -126,8 +126,8 @@ func (l *Locker) isOf(ctx context.Context, key string) bool {
 
 // Task returns a function for gocron.NewTask that runs f under the lock. The context of f ends when the lock
 // is lost, and with the job's context. If another process has the lock, f does not run, and the task returns
-// nil. Otherwise it returns the error of latchkey.Lock.TryDo: f's own, with latchkey.ErrLost if f may not
-// have been alone, or with latchkey.ErrNotRun if f did not run.
+// nil. If f ran, the task returns f's error, with latchkey.ErrLost if f may not have been alone. Otherwise it
+// returns why the lock was not acquired, which matches latchkey.ErrNotRun.
 //
 // Give the lock a latchkey.WithMinHold: see [NewLocker].
 func Task(lock *latchkey.Lock, f func(context.Context, *latchkey.Hold) error) func(context.Context) error {
@@ -165,9 +165,9 @@ type term struct {
 // NewElector returns an elector that leads when the candidate does: while [Elector.Run] runs.
 func NewElector(candidate *leader.Candidate) *Elector { return &Elector{candidate: candidate} }
 
-// Run campaigns until ctx ends, and returns the error of the candidate's Run. When a term ends while its
-// lease is trusted, as by Resign of the candidate, the lead is kept until all functions of [Elector.Task]
-// have returned.
+// Run campaigns until ctx ends, and returns the error of the candidate's Run. If a term ends for another
+// reason than latchkey.ErrLost, as by Resign of the candidate, the lead is kept until all functions of
+// [Elector.Task] have returned.
 func (e *Elector) Run(ctx context.Context) error {
 	return e.candidate.Run(ctx, func(ctx context.Context, now leader.Term) error {
 		t := &term{Term: now, ctx: ctx}

@@ -12,8 +12,9 @@
 //
 // Migrations run in one process at a time as long as the lease of the lock is trusted. If it is lost, as when
 // Redis is away for longer than a lease, another process may migrate as well. The first goose goes on,
-// because its lock cannot tell it, and its method returns latchkey.ErrLost at the end. That does no harm if a
-// migration and the record of its version are one transaction, and the database refuses the second one.
+// because its lock cannot tell it, and its method returns latchkey.ErrLost at the end. Two migrations at once
+// do no harm if each is one transaction with the record of its version, and the database refuses the second
+// transaction.
 //
 // To end the migrations when the lock is lost, run the whole under the lock. The locker's Lock then
 // re-enters, or you leave the locker out.

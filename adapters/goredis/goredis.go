@@ -27,9 +27,9 @@ import (
 )
 
 // ClientOption returns a configuration for rueidisclient.New. It reaches what redis.NewUniversalClient
-// reaches with these options: one server, a cluster, or the master that sentinels name. Without addresses
-// that is go-redis' default. Other fields that are zero have latchkey's defaults: see rueidisclient.New. The
-// options are not changed, and not kept.
+// reaches with these options: one server, a cluster, or the master that sentinels name. Without addresses it
+// reaches go-redis' default address. Other fields that are zero have latchkey's defaults: see
+// rueidisclient.New. The options are not changed, and not kept.
 //
 // What cannot be done is refused, also a field that this version does not know. The error matches
 // latchkey.ErrInvalid, and names all such fields without their values. nil is ErrInvalid too. Refused are
@@ -41,8 +41,9 @@ import (
 // because the client repeats what is safe until a context ends; caching and pipelining.
 //
 // The longer one of ReadTimeout and WriteTimeout is how long the client waits for a silent server. A Dialer
-// is used as by go-redis: also for sentinels, and for DialTimeout at most (1 s if that is zero). It makes its
-// own TLS. The Dialer and a credentials provider are called at each new connection, from any goroutine.
+// is used as by go-redis: also for sentinels, and for DialTimeout at most (1 s if that is zero). With a
+// Dialer, TLSConfig is not used: the Dialer does TLS itself. The Dialer and a credentials provider are called
+// at each new connection, from any goroutine.
 func ClientOption(o *redis.UniversalOptions) (rueidis.ClientOption, error) {
 	if o == nil {
 		return rueidis.ClientOption{}, fmt.Errorf("latchkeygoredis: %w: the options are nil", latchkey.ErrInvalid)

@@ -1,5 +1,5 @@
 // Package latchkeytusd lets several instances of tusd serve the same uploads, by latchkey. One request at a
-// time works on an upload. The next request, to any instance, asks it to let go.
+// time works on an upload. The next request, to any instance, asks the request before it to let go.
 //
 //	locker, err := latchkeytusd.New(c)
 //	...

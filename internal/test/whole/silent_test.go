@@ -28,7 +28,7 @@ import (
 // unanswered are two calls of a primitive: one waits until its context ends, the other makes one attempt.
 type unanswered struct {
 	waits, tries func(ctx context.Context) error // tries may be nil
-	more         time.Duration                   // how long the call says to a silent server that it ends
+	more         time.Duration                   // how much longer the call takes at a silent server
 }
 
 // silently returns them, with a primitive of each kind.
@@ -85,13 +85,13 @@ func silently(t *testing.T, c *latchkey.Client) map[string]unanswered {
 		},
 		"once": { // that the run does not begin
 			waits: func(ctx context.Context) error { return o.Do(ctx, runs) },
-			tries: func(ctx context.Context) error { return o.TryDo(ctx, runs) }, more: 100 * time.Millisecond,
+			tries: func(ctx context.Context) error { return o.TryDo(ctx, runs) }, more: time.Second,
 		},
 		"share": {
 			waits: func(ctx context.Context) error {
 				_, err := once.Share(ctx, c, "share", func(context.Context, *once.Run) ([]byte, error) { return nil, nil })
 				return err
-			}, more: 100 * time.Millisecond,
+			}, more: time.Second,
 		},
 		"leader": {waits: func(ctx context.Context) error {
 			return leads.Run(ctx, func(context.Context, leader.Term) error { return nil })
@@ -100,8 +100,8 @@ func silently(t *testing.T, c *latchkey.Client) map[string]unanswered {
 }
 
 // A server falls silent while a call waits for its answer. If the context of the call ends, the call returns at once.
-// A call of package once says first that its run does not begin: for 100 ms at most. A party at a barrier asks whether
-// the others went on: for the command timeout at most. An attempt gives up after the command timeout, and at once when
+// A call of package once first says that its run does not begin, and a party at a barrier asks whether the others went
+// on: for the command timeout at most, since what follows depends on it. An attempt gives up after the command timeout, and at once when
 // the client has given the connection up. It works again half a second after the server is back.
 func TestCallsToASilentServer(t *testing.T) {
 	redistest.VirtualPinged(t, func(t *testing.T, s *redistest.Server) {
