@@ -181,6 +181,46 @@ func didNotBegin(t *testing.T, script string, verdict redistest.Verdict) {
 	}))
 }
 
+// Redis is away for a moment when a caller goes, whose run may have begun. The next caller has the lock only
+// once Redis knows that the run did not begin.
+// Rule 45.
+func TestAttemptThatDidNotBeginInAnOutage(t *testing.T) {
+	redistest.Together(t)
+	for range 20 { // the pauses between two probes are random
+		redistest.Virtual(t, func(t *testing.T, s *redistest.Server) {
+			p := redistest.NewProxy(t, s)
+			other := open(t, s.Option())
+			warm, err := once.New(other, "warm")
+			require.NoError(t, err)
+			afterWait(t, s, "warm", func(ctx context.Context) error { return warm.Do(ctx, succeeds) }).Granted(t) // the server has the scripts
+			o := newOnce(t, open(t, p.Option()), once.WithAttempts(1))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var back time.Time
+			p.Judge(func(request string) redistest.Verdict {
+				switch {
+				case back.IsZero() && redistest.Runs(request, "once/begin"):
+					back = time.Now().Add(90 * time.Millisecond)
+					cancel()
+					return redistest.LoseReply
+				case time.Now().Before(back):
+					return redistest.LoseRequest
+				default:
+					return redistest.Pass
+				}
+			})
+			do := func(context.Context) error { return o.Do(ctx, never(t)) }
+			gone := afterWait(t, s, o.Name(), do)
+			next := newOnce(t, other, once.WithAttempts(1))
+			require.NoError(t, next.Do(t.Context(), func(_ context.Context, run *once.Run) error {
+				require.Equal(t, 1, run.Attempt())
+				return nil
+			}))
+			require.ErrorIs(t, gone.Outcome(t), latchkey.ErrNotRun)
+		})
+	}
+}
+
 // afterWait begins what has to wait for the lock of that name, and lets it have that.
 func afterWait(t *testing.T, s *redistest.Server, name string, do func(context.Context) error) *redistest.Attempt[struct{}] {
 	t.Helper()
