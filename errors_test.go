@@ -245,7 +245,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			once.Every(c, "a", time.Second, func(context.Context, *once.Run) error { return nil }, once.WithMissed(7))),
 		`"share": invalid argument: SetResult is for New: the function of Share returns its result, and the function of a job has none`: err,
 		`"a": invalid argument: there is no key to fence: Eval needs one at least`:                                                      second(fence.Eval(t.Context(), hold, "return 1", nil)),
-		`"a": invalid argument: the key is that of the lock itself: fence another one`:                                                  fence.Set(t.Context(), hold, "a", "1"),
+		`"a": invalid argument: the key belongs to the lock itself: fence another one`:                                                  fence.Set(t.Context(), hold, "a", "1"),
 		`"a": invalid argument: a script behind a check cannot begin with a line of flags: leave out #!lua`: second(
 			fence.Eval(t.Context(), hold, "#!lua\nreturn 1", []string{"b"})),
 	} {

@@ -96,7 +96,7 @@ func newWriter(h *latchkey.Hold, keys ...string) (*writer, error) {
 	}
 	of := grant.Alone(hold)
 	if of == nil {
-		return invalid("the hold reads, or is of several servers: only that of an exclusive lock on one server has a token to fence with")
+		return invalid("the hold reads, or is of several servers: only a hold of an exclusive lock on one server has a token to fence with")
 	}
 	if len(keys) == 0 {
 		return invalid("there is no key to fence: Eval needs one at least")
@@ -108,7 +108,7 @@ func newWriter(h *latchkey.Hold, keys ...string) (*writer, error) {
 		case err != nil:
 			return invalid("a key cannot be fenced: %w", err)
 		case key == of.Name():
-			return invalid("the key is that of the lock itself: fence another one")
+			return invalid("the key belongs to the lock itself: fence another one")
 		case len(w.keys) > 0 && of.Client.Conn.Slot(k) != w.Client.Conn.Slot(w.keys[0]):
 			return invalid("the keys %q and %q are in different slots of the cluster: give both the same part in braces", lua.Brief(keys[0]), lua.Brief(key))
 		case len(w.keys) == 0:

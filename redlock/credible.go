@@ -17,7 +17,7 @@ import (
 const far = int64(24 * time.Hour / time.Microsecond)
 
 // errFar is the error of a server whose tokens are not believed: the server counts as one with foreign data.
-var errFar = fmt.Errorf("%w: its fencing tokens are more than a day ahead of those of the other servers", fail.ErrWrongType)
+var errFar = fmt.Errorf("%w: its fencing tokens are more than a day ahead of the other servers'", fail.ErrWrongType)
 
 // credible returns the limit up to which tokens are believed. It leaves out as many of the highest tokens as a
 // minority has servers, and adds far to the highest token that is left. So a minority cannot raise the limit by more
